@@ -6,8 +6,8 @@ python -m benchmarks.equal_bytes --workers 6 --seconds 60 --machine "8-core host
 python -m benchmarks.equal_bytes --table equal_bytes.jsonl                               a table in Markdown
 python -m benchmarks.equal_bytes --figure equal_bytes.jsonl docs/equal_bytes.svg         a picture
 
-Bytes are those of code and constants of the exported C, compiled by gcc for size (-Os) for this machine, without gaps
-between tables and without the C library (expf). Trees are a stream of bits with one table of the splits that they share,
+Bytes are text and data that `size` reports for the C compiled by `gcc -Os` on x86-64, without the C library (expf): what a
+budget such as "4 KB" counts. Trees are a stream of bits with one table of the splits that they share,
 and leaves of 8 bits. Networks, ProtoNN and Bonsai have weights of 4 or 8 bits and are trained with their rounding.
 
 All contenders are tuned by one rule (`benchmarks.tuning_rule`), with the same `--seconds` in all: settings are changed one

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -39,10 +40,9 @@ def test_dependencies_are_declared():
 
 #: the rooms of the package, and those of the studio; each imports those before it, and itself
 ROOMS = """
-    text warning checks clock states progress run rounding scaling words calibration pairs goals kernels metric _core rows
-    versions
-    model limits made selection solvers trainers reducers slim papers importers tables estimators files ship dask
-    studio.tune studio.tradeoff studio.displays studio.report studio.cli displays __main__
+    text warning budget parameters checks clock states progress run rounding scaling words calibration pairs goals kernels
+    metric c_bytes _core rows versions model limits made selection solvers trainers reducers slim papers importers tables
+    estimators files ship dask studio.tune studio.tradeoff studio.displays studio.report studio.cli displays __main__
 """.split()  # noqa: SIM905
 #: a module of a later room that imports nothing of the package but `text`
 EXCEPTIONS = {("estimators", "files.container")}
@@ -99,6 +99,13 @@ def test_methods_know_of_homes_by_their_protocol_only():
         path for room in ("trainers", "reducers", "slim", "papers", "solvers") for path in (package / room).rglob("*.py")
     ):
         assert {name for name in own_imports(path) if name.partition(".")[0] == "rows"} <= SPOKEN, path
+
+
+def test_exports_need_no_method():
+    code = "import sys, slimsvm.ship.export; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    methods = ("estimators", "trainers", "reducers", "slim", "papers")
+    assert not [name for name in loaded if name.startswith(tuple(f"slimsvm.{room}" for room in methods))]
 
 
 def test_every_room_has_its_place():

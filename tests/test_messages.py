@@ -47,12 +47,11 @@ IN_PYTHON = {
     "reducer": (lambda *_: SlimSVC(5, reducer="slimm").fit(X, Y), "'slimm'; did you mean 'slim'? there are .*'spsvm'"),
     "scoring": (lambda *_: SlimSVC(5, scoring="acc").fit(X, Y), "unknown scoring 'acc'; did you mean 'accuracy'?"),
     "kernel": (lambda *_: SlimSVC(kernel="RBF").fit(X, Y), "unknown kernel 'RBF'; did you mean 'rbf'? there are .*'poly'"),
-    "budget": (lambda *_: SlimSVC(0).fit(X, Y), "(1, 2, ...) or a fraction .* not 0"),
+    "budget": (lambda *_: SlimSVC(0).fit(X, Y), "0.1 (a fraction of the full .*, not 0"),
     "a JSON export": (lambda _, to: slimsvm.load(to / "m.json"), "m.json.*a JSON export; slimsvm.runtime reads it"),
     "a short row": (lambda m, _: slimsvm.runtime(m)([1, 2]), "a row has 2 features, and the model takes 3"),
     "an ending": (lambda m, to: slimsvm.export(m, to / "m.java"), "ending of 'm.java'; name the target, one of .*'onnx'"),
     "a setting": (lambda m, to: slimsvm.export(m, to / "m.c", precsion="int8"), "no setting precsion; its .*: precision,"),
-    "no size": (lambda *_: slimsvm.tune(X, Y), "say how small or how good: budget=64 .* max_error=0.05"),
 }
 AT_THE_COMMAND_LINE = {
     "a command": (["trian", "rows.csv"], "no command 'trian'; did you mean train? the commands are demo, train,"),
@@ -62,7 +61,7 @@ AT_THE_COMMAND_LINE = {
     "a table of rows": (["report", "rows.csv"], "no file of slimsvm tradeoff: its columns are .*Run slimsvm tradeoff"),
     "no UTF-8": (["train", "latin.csv"], "byte 0xf6 is no UTF-8 text; save the file as UTF-8, e.g. by iconv"),
     "a spreadsheet": (["train", "book.xlsx"], "the formats are .csv, .* Save a spreadsheet or JSON as CSV"),
-    "no size": (["compress", "m.slim", "rows.csv"], "say how small: give --budget 50 .*, or --tolerance 0.005"),
+    "no size": (["compress", "m.slim", "rows.csv"], "say how small: give --budget 50 .* or --tolerance 0.005"),
     "a label": (["train", "rows.csv", "--label", "klasse"], "no column 'klasse'; it has .*'warm', 'cold', 'wet', 'label'"),
 }
 

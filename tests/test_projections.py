@@ -7,12 +7,13 @@ import pytest
 from scipy.sparse import csr_array
 
 from slimsvm import SlimSVC, load, save
+from slimsvm.c_bytes import Shape, total
+from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF, Chi2, Laplacian, Linear, Poly
 from slimsvm.metric import Metric
 from slimsvm.model import Expansion
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
-from slimsvm.selection.costs import model_bytes
 
 RNG = np.random.default_rng(0)
 X, PROJECTION = RNG.normal(size=(400, 9)), RNG.normal(size=(9, 3))
@@ -78,9 +79,10 @@ def test_linear_models_have_weights_of_the_features():
 
 
 def test_projections_count_as_bytes():
-    model = plain(RBF(0.3))
-    assert model_bytes(model_of(RBF(0.3))) - model_bytes(model) == 4 * PROJECTION.size
-    assert model_bytes(model_of(RBF(0.3)), "int8") - model_bytes(model, "int8") == PROJECTION.size
+    model, projected = plain(RBF(0.3)), model_of(RBF(0.3))
+    shape = Shape.of("rbf", model.features, OneVsRest(2))
+    tables = [total(shape.of_model(each)._numbers(each.size, "float32")) for each in (model, projected)]
+    assert tables[1] - tables[0] == 4 * (PROJECTION.size + projected.points.size - model.points.size)
 
 
 WRONG = {

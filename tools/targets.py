@@ -20,6 +20,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from slimsvm.goals import Decision
 from slimsvm.ship.artefact import Array, Artefact
+from slimsvm.ship.integers import Integers
 from slimsvm.ship.literals import identifier
 
 STRICT = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wdouble-promotion", "-Werror")
@@ -73,6 +74,27 @@ const read = (row) => (row.pairs ? new Map(row.pairs) : row);
 const rows = JSON.parse(readFileSync(0, "utf8")).map(read);
 console.log(JSON.stringify({ labels: rows.map(predict), scores: scores ? rows.map(scores) : null }));
 """
+#: a program that reads rows of floats, makes them integers, and writes the prediction and the scores of each
+INTEGER_MAIN = """
+#include <stdio.h>
+#include "{name}.h"
+int main(void)
+{{
+    float x[{upper}_FEATURES];
+    {row} q[{upper}_FEATURES];
+    while (fread(x, sizeof x, 1, stdin) == 1) {{
+        {prefix}_quantise(x, q);
+        int32_t found = {prefix}_predict(q);
+        fwrite(&found, sizeof found, 1, stdout);
+#ifdef {upper}_SCORES
+        int32_t scores[{upper}_SCORES];
+        {prefix}_scores(q, scores);
+        fwrite(scores, sizeof scores, 1, stdout);
+#endif
+    }}
+    return 0;
+}}
+"""
 #: a row as (features, values)
 Entries = tuple[Sequence[int], Sequence[float]]
 
@@ -121,6 +143,26 @@ def run_c(
     found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.float32, (artefact.scores,))])
     labels = artefact.classes[found["label"]] if artefact.classes.size else found["label"]
     return Outcome(labels, found["scores"].astype(np.float64))
+
+
+def run_c_integers(source: Path, held: Integers, X: Array, compiler: Sequence[str] = ("gcc",)) -> Outcome:
+    """Run a C model in integers on this machine. Labels are those of `held.predict`, and scores are integers.
+
+    The model is compiled without floating point where the machine has such a mode.
+    """
+    prefix, p = identifier(source.stem), held.a.decision is not Decision.VALUE
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        words = {"name": source.stem, "prefix": prefix, "upper": prefix.upper(), "row": f"int{held.row_bits}_t"}
+        (folder / "main.c").write_text(INTEGER_MAIN.format(**words))
+        model, program = folder / "model.o", folder / "program"
+        subprocess.run([*compiler, *STRICT, "-mgeneral-regs-only", "-c", source, "-o", model], check=True)
+        rest = [folder / "main.c", source.with_name(f"{source.stem}_quantise.c"), model]
+        subprocess.run([*compiler, *STRICT, f"-I{source.parent}", *rest, "-o", program], check=True)
+        rows = np.ascontiguousarray(X, dtype=np.float32).tobytes()
+        done = subprocess.run([program], input=rows, capture_output=True, check=True)
+    found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.int32, (held.a.scores * p,))])
+    return Outcome(found["label"], found["scores"] if p else None)
 
 
 def run_c_sparse(source: Path, artefact: Artefact, rows: Sequence[Entries]) -> Outcome:
@@ -263,6 +305,24 @@ def _json_points(points: Any) -> list[list[float]]:
     return found
 
 
+def run_image(source: Path, artefact: Artefact, X: Array) -> Outcome:
+    """Run an image in the reader of C."""
+    from .images import build_c, run_reader
+
+    with tempfile.TemporaryDirectory() as folder:
+        program, proba = build_c(Path(folder)), artefact.calibration is not None
+        labels, scores, _ = run_reader(program, source, X, artefact.scores, artefact.classes.size * proba)
+    scores = scores[:, : artefact.scores].astype(np.float64)
+    if artefact.decision is Decision.VALUE:
+        return Outcome(scores[:, 0], None)
+    return Outcome(artefact.classes[labels] if artefact.classes.size else labels, scores)
+
+
+def run_package(source: Path, artefact: Artefact, X: Array) -> Outcome:
+    """Run the C model in a folder for Arduino or CMake."""
+    return run_c(source / "src" / f"{source.name}.c", artefact, X)
+
+
 #: how the files of each exporter are run
 RUNNERS: dict[str, Callable[[Path, Artefact, Array], Outcome]] = {
     "c": run_c,
@@ -270,6 +330,16 @@ RUNNERS: dict[str, Callable[[Path, Artefact, Array], Outcome]] = {
     "libsvm": run_libsvm,
     "js": run_js,
     "json": run_json,
+    "image": run_image,
+    "arduino": run_package,
+    "cmake": run_package,
 }
 #: the programs that this needs
-TOOLS = {"c": ("gcc",), "libsvm": ("svm-predict",), "js": ("node",)}
+TOOLS = {
+    "c": ("gcc",),
+    "image": ("gcc",),
+    "arduino": ("gcc",),
+    "cmake": ("gcc",),
+    "libsvm": ("svm-predict",),
+    "js": ("node",),
+}

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from platform import machine
 from typing import Any
 
 import numpy as np
 
-from benchmarks.rivals import code_bytes
+from tools.c_code import compiled_bytes
 
 Array = np.ndarray
 #: shares of what fits into the bytes that contenders choose from: points, rounds of trees or hidden units
 SHARES = (1.0, 0.25)
-#: for x86, gcc aligns tables to 32 bytes, and that of some systems adds code against attacks; for microcontrollers it does
-#: neither
-COMPACT = ("-malign-data=abi", "-fno-stack-protector", "-fcf-protection=none") if machine() in ("x86_64", "AMD64") else ()
 
 
 class TooFewBytesError(ValueError):
@@ -71,8 +67,8 @@ class Contender:
 
 
 def c_bytes(source: bytes) -> int:
-    """Return the bytes of code and constants of a source, compiled for size, without gaps between tables."""
-    return code_bytes(source, "gcc", *COMPACT)
+    """Return the bytes of text and data of a source compiled by `gcc -Os`, as a budget in bytes counts them."""
+    return compiled_bytes(source)
 
 
 LARGEST = """    int best = 0;

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from time import perf_counter
 from typing import Any
 
@@ -18,19 +17,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from slimsvm import SlimSVC, SlimSVR
+from slimsvm.c_bytes import NO_SCALER, Room, ScalerTables, Shape
 from slimsvm.estimators import machine_of
 from slimsvm.goals import OneVsRest, Regression
 from slimsvm.importers.imported import Imported
 from slimsvm.kernels import RBF, Kernel, Laplacian
 from slimsvm.model import Expansion
-from slimsvm.selection.costs import table_bytes
 from slimsvm.ship.artefact import NO_CLASSES
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of
 from slimsvm.slim.method import Slim
 from slimsvm.slim.point_search import Schedule
 
-from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
+from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError
 
 #: the precisions of tables that contenders choose from
 PRECISIONS = ("int8", "int16")
@@ -49,42 +48,17 @@ PATIENCE = 10.0
 #: seconds that are left when slim's search ends, for its last step and the C
 LAST_SECONDS = 0.5
 
-#: points of the model whose code is measured: offsets of longer tables take no more bytes of code
-MEASURED_POINTS = 300
-#: bytes by which code may differ between models of one shape
-SLACK = 8
-#: bytes of a scaler's tables for each feature
-SCALER_BYTES = {"float32": 8, "int16": 8, "int8": 4}
-
-
-@cache
-def _kernel_code(features: int, outputs: int, precision: str, scaled: bool, real: bool, widths: bool, kernel: str) -> int:
-    """Return the bytes of code of an exported kernel machine."""
-    from sklearn.preprocessing import StandardScaler
-
-    from slimsvm.metric import Metric
-
-    rng, count = np.random.default_rng(0), MEASURED_POINTS
-    points = rng.normal(size=(count, features))
-    metric = Metric(None, rng.uniform(0.5, 2, count)) if widths else None
-    function: Any = KERNELS[kernel](0.1)  # type: ignore[call-arg]
-    model = _machine(function, points, rng.normal(size=(count, outputs)), rng.normal(size=outputs), real, metric)
-    scaler = StandardScaler().fit(rng.normal(size=(9, features)) * np.arange(1, features + 1))
-    source = _c_of(make_pipeline(scaler, model) if scaled else model, precision, None)
-    own = table_bytes(function, count, features, outputs, precision, widths=widths)
-    return c_bytes(source) - own - (features * SCALER_BYTES[precision] if scaled else 0)
-
 
 def points_within(data: Data, size: int, precision: str, *, widths: bool, factors: bool, kernel: str = "rbf") -> int:
     """Return how many points fit into so many bytes of tables and code."""
-    d, scaled = data.X.shape[1], data.scaler is not None or factors
-    fixed = _kernel_code(d, data.outputs, precision, scaled, data.real, widths, kernel) + SLACK
-    fixed += d * SCALER_BYTES[precision] if scaled else 0
-    one, two = (table_bytes(RBF(1.0), m, d, data.outputs, precision, widths=widths) for m in (1, 2))
-    count = (size - fixed - one) // (two - one) + 1
+    goal = Regression() if data.real else OneVsRest(max(data.outputs, 2))
+    scaler = NO_SCALER if data.scaler is None else ScalerTables(data.X.shape[1], near=precision == "int8")
+    shape = Shape.of(kernel, data.X.shape[1], goal, widths=widths, factors=factors, scaler=scaler)
+    count = Room(size, (precision,), shape).points(precision, size)
     if count < 1:
-        raise TooFewBytesError(f"one point of {d} features takes {fixed + one} bytes of {precision} tables and code")
-    return int(count)
+        least = shape.bytes(1, precision)
+        raise TooFewBytesError(f"one point of {shape.features} features takes {least} bytes of {precision} tables and code")
+    return count
 
 
 def _machine(kernel: Any, points: Array, coef: Array, bias: Array, real: bool, metric: Any = None) -> Any:

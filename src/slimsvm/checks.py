@@ -20,16 +20,6 @@ def check_count(budget: Any) -> int:
     return int(budget)
 
 
-def check_budget(budget: Any) -> None:
-    """Raise ValueError unless a budget is None, a count, or a fraction of the full model's support vectors."""
-    fraction = isinstance(budget, Real) and not isinstance(budget, Integral) and 0 < float(budget) < 1
-    if budget is not None and not is_count(budget) and not fraction:
-        raise ValueError(
-            f"budget must be a number of support vectors (1, 2, ...) or a fraction of the full model's between 0 and 1, "
-            f"not {budget!r}"
-        )
-
-
 def check_unmasked(name: str, values: Any) -> None:
     """Raise ValueError for a masked array with masked entries, which NumPy would read as the numbers beneath the mask."""
     masked = int(np.ma.getmaskarray(values).sum()) if isinstance(values, np.ma.MaskedArray) else 0

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from .budget import PRECISIONS
+from .c_bytes import Room
 from .goals import Goal
 from .goals.classes import OneVsRest
 from .goals.demands import Demands
@@ -67,8 +69,11 @@ class Expansion:
     coef: Array  # (m, q); `PairCoefficients` in a full model of three classes or more
     bias: Array  # (q,)
     metric: Metric | None = None
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"unknown precision {self.precision!r}; there are {', '.join(PRECISIONS)}")
         if self.metric is not None:
             self.metric.check(self.kernel.name, self.size, self.points.shape[1])
 
@@ -105,15 +110,13 @@ class Expansion:
         return self.coef.against if isinstance(self.coef, PairCoefficients) else self.coef
 
     @property
-    def nbytes(self) -> int:
-        """The bytes of points, coefficients, bias and metric as dense float32 tables."""
-        numbers = self.size * self.points.shape[1] + self.coef.size + self.bias.size
-        return 4 * (numbers + (self.metric.size if self.metric else 0))
-
-    @property
     def point_numbers(self) -> int:
         """How many numbers the points have; sparse points have their nonzeros."""
         return self.points.nnz if issparse(self.points) else self.size * self.points.shape[1]
+
+    def meant_for(self, precision: str) -> Expansion:
+        """Return the same expansion for tables of this precision."""
+        return self if precision == self.precision else replace(self, precision=precision)
 
     def written_out(self) -> Expansion:
         """Return the same expansion with an array of coefficients."""
@@ -270,6 +273,7 @@ class Task:
     holdout: Holdout | None = None
     goal: Goal = field(default_factory=lambda: OneVsRest(2))  # its demands are those of any number of classes
     run: Run = BY_ITSELF  # whom the work on this task tells how far it is, when it must end, and where its states are saved
+    room: Room | None = None  # what a limit in bytes allows small models
 
     @property
     def demands(self) -> Demands:

@@ -12,6 +12,8 @@ from benchmarks.contenders.kernel_machines import KERNELS, _c_of, _machine, poin
 from benchmarks.equal_bytes import VALIDATION, validation_rows
 from slimsvm.metric import Metric
 
+#: bytes that may be counted more than a compiler makes (tests/test_c_bytes.py)
+MOST_MORE = 110
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("size") is None, reason="gcc is not here")
 
 
@@ -33,7 +35,7 @@ def test_as_many_points_as_fit_are_within_the_bytes(features, outputs, scaled, l
     parts = rng.normal(size=(count, features)), rng.normal(size=(count, outputs)), rng.normal(size=outputs)
     model = _machine(KERNELS[kernel](0.1 / features), *parts, False, metric)
     taken = c_bytes(_c_of(make_pipeline(StandardScaler().fit(data.X), model) if scaled else model, "int8", None))
-    assert 1024 - 2 * (features + outputs + 2) - 32 <= taken <= 1024
+    assert 1024 - 2 * (features + outputs + 2) - 32 - MOST_MORE <= taken <= 1024
 
 
 @needs_gcc

@@ -13,7 +13,7 @@ from benchmarks.problems import problem
 from benchmarks.reproduce import pool
 from benchmarks.reproduce.__main__ import main
 from benchmarks.reproduce.batch_perceptron import MULTIPLES
-from benchmarks.reproduce.compressed_vectors import SIZES, TOY, circle, lars_and_moved
+from benchmarks.reproduce.compressed_vectors import RIVAL, SIZES, TENTH, TOY, circle, lars_and_moved
 from benchmarks.reproduce.covtype import KnownOutputs
 from benchmarks.reproduce.experiment import (
     NOT_ON_TERMS,
@@ -185,7 +185,7 @@ def test_condensed_rows_lead_to_the_same_page_and_no_cell_runs_again(tmp_path):
     experiment.append(rows[:-1], tmp_path)
     experiment.tidy(tmp_path)
     assert experiment.rows(tmp_path) == [
-        {key: str(value) for key, value in row.items()} | {"failure": ""} for row in rows[:-1]
+        {key: str(value) for key, value in row.items()} | {"failure": "", "commit": ""} for row in rows[:-1]
     ]
     experiment.append(rows[-1:], tmp_path)
     before = experiment.rows(tmp_path)
@@ -238,27 +238,27 @@ def test_a_missing_folder_of_data_says_how_to_get_them(tmp_path, monkeypatch):
 def test_a_claim_that_was_not_run_says_what_is_missing():
     reasons = {claim.words.partition(":")[0]: claim.figures for claim in EXPERIMENTS["batch_perceptron"].claims([])}
     assert reasons["MNIST"].startswith("no rows yet of")
-    claim, _ = EXPERIMENTS["optimally_sparse_covtype"].claims([])
-    assert claim.figures.startswith("0 of 48 settings have rows")
+    claim, *_ = EXPERIMENTS["optimally_sparse"].claims([])
+    assert claim.figures.startswith("0 of 35 settings have rows")
 
 
 def test_claims_on_some_of_the_data_say_which():
     experiment = EXPERIMENTS["compressed_vectors"]
-    scores = {"full": [("1000", "0.9")], "CVM": "0.9", "LARS-SVM": "0.5", "Reduced-SVM": "0.6"}
+    scores = {"full": [("1000", "0.9")], "CVM": "0.9", "LARS-SVM": "0.5", RIVAL: "0.6"}
     rows = [
-        {"data": "magic", "method": method, "size": size, "accuracy": accuracy}
+        {"data": "magic", "method": method, "size": size, "accuracy": accuracy, "budget": TENTH, "steps": "9"}
         for method, score in scores.items()
         for size, accuracy in (score if method == "full" else [(str(size), score) for size in SIZES])
     ]
     first, second = experiment.claims(rows)
     assert first.verdict == second.verdict == f"{REPRODUCED} on the data that were run"
-    assert "pageblocks, letter, newsgroups200 and mnist have not been run" in first.figures
+    assert "not run: pageblocks, letter, newsgroups200, mnist" in first.figures
 
 
 def test_the_two_methods_of_a_run_end_with_its_time():
     X, y = circle(0)
     full = SlimSVC(C=1.0, gamma=0.5).fit(X, y)
-    found = [(method, model.size) for method, model in lars_and_moved(full, X, y, (4, 8), Deadline())]
+    found = [(method, model.size) for method, model, _ in lars_and_moved(full, X, y, (4, 8), Deadline())]
     assert found == [("LARS-SVM", 4), ("CVM", 4), ("LARS-SVM", 8), ("CVM", 8)]
     assert list(lars_and_moved(full, X, y, (4, 8), Deadline(0.0))) == []
 

@@ -128,7 +128,7 @@ def same(a, b):
 
 def saving(estimator, path):
     """The estimator with a checkpoint that is written at every chance."""
-    return type(estimator)(**estimator.get_params(deep=False)).set_params(checkpoint=path, checkpoint_seconds=1e-9)
+    return type(estimator)(**estimator.get_params(deep=False)).set_params(checkpoint=(path, 1e-9))
 
 
 @cache
@@ -197,7 +197,7 @@ def test_the_seed_of_a_fit_without_one_is_in_the_checkpoint(die, tmp_path, monke
 def test_a_time_limit_leaves_a_checkpoint_to_go_on_from(tmp_path):
     estimator, rows, labels, _ = FITS["smo, rounds"]
     with pytest.warns(match="SMO stopped at the time limit; raise time_limit"):
-        short = saving(estimator, tmp_path / "state").set_params(time_limit=1e-6, checkpoint_seconds=60).fit(rows, labels)
+        short = saving(estimator, "").set_params(time_limit=1e-6, checkpoint=tmp_path / "state").fit(rows, labels)
     assert short.status_ is Status.TIME_LIMIT
     assert 0 < short.n_iter_ < whole("smo, rounds").n_iter_
     same(saving(estimator, tmp_path / "state").fit(rows, labels), whole("smo, rounds"))
@@ -303,7 +303,7 @@ def test_reducers_that_cannot_go_on_say_which_can(name, tmp_path):
         ({"checkpoint": 3}, "checkpoint must be the name of a file, or None"),
         ({"checkpoint": "no/such/folder/state"}, "there is no folder that can be written to"),
         ({"checkpoint": "."}, "which is not a file"),
-        ({"checkpoint_seconds": 0}, "checkpoint_seconds must be a number above 0"),
+        ({"checkpoint": ("state", 0)}, "the seconds of a checkpoint must be a number above 0"),
     ],
     ids=["no name", "no folder", "a folder", "no seconds"],
 )

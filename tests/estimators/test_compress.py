@@ -22,7 +22,7 @@ from slimsvm import SlimSVC, compress
 from slimsvm.kernels import Chi2, Laplacian
 from slimsvm.model import Status
 from slimsvm.reducers import REDUCERS
-from slimsvm.selection.search import Selection
+from slimsvm.selection.problem import Problem
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
@@ -61,7 +61,7 @@ def data():
 
 def reducer_for(name):
     """One that works with the kernel: slim moves points, which needs gradients."""
-    return "slant-aggressive" if name in ("chi2", "callable", "precomputed") else "slim"
+    return "slant-aggressive" if name in ("callable", "precomputed") else "slim"
 
 
 def fitted(kind, name, X, y, **more):
@@ -225,8 +225,8 @@ def test_a_random_state_makes_results_repeatable(data):
 def test_a_class_without_rows_keeps_its_outputs_and_does_not_hinder_holding_out(absent, data, monkeypatch):
     X, y = data[5]
     some = y != absent
-    splits, split = [], Selection.split
-    monkeypatch.setattr(Selection, "split", lambda self: splits.append(split(self)) or splits[-1])
+    splits, split = [], Problem.split
+    monkeypatch.setattr(Problem, "split", lambda self: splits.append(split(self)) or splits[-1])
     small = compress(SVC().fit(X, y), X[some], y[some], budget=20, random_state=0)
     np.testing.assert_array_equal(small.classes_, np.arange(5))
     assert small.score(X[some], y[some]) > 0.8
@@ -243,7 +243,6 @@ def test_what_a_nusvc_becomes_can_be_fitted_again(data):
 
 
 @pytest.mark.parametrize("name", kernels("callable", "precomputed"))
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_the_small_model_is_an_estimator_with_the_parameters_of_the_large_one(name, data):
     X, y = data[2]
     model, _ = fitted(SVC, name, X, y, C=2.0, class_weight="balanced", tol=1e-2)
@@ -519,8 +518,8 @@ def test_a_precomputed_matrix_of_other_rows_is_refused(data):
 
 
 def test_the_memory_for_kernel_rows_is_that_of_the_model(data, monkeypatch):
-    given, rows_of = [], Selection.rows
-    monkeypatch.setattr(Selection, "rows", lambda self, *rows: given.append(self.cache_mb) or rows_of(self, *rows))
+    given, rows_of = [], Problem.rows
+    monkeypatch.setattr(Problem, "rows", lambda self, *rows: given.append(self.home.cache_mb) or rows_of(self, *rows))
     X, y = data[2]
     compress(SlimSVC(cache_mb=7).fit(X, y), X, y, budget=5, random_state=0)
     assert 7 in given

@@ -50,7 +50,6 @@ def test_the_support_vectors_are_svcs_in_svcs_order(kernel, form, iris):
 
 
 @pytest.mark.parametrize("budget", [None, 8], ids=["full", "budget"])
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_row_numbers_count_rows_of_weight_zero(budget, iris):
     X, y = iris
     weights = np.where(np.arange(y.size) % 7 == 0, 0.0, 1.0)

@@ -31,7 +31,7 @@ from slimsvm.papers.optimally_sparse import Slant
 from slimsvm.reducers import REDUCERS
 from slimsvm.selection.allowance import MOST_RECALL_LOST
 from slimsvm.selection.folds import MOST_FOLDS, fold_rows
-from slimsvm.selection.search import Selection
+from slimsvm.selection.problem import Problem
 from slimsvm.slim.method import Slim
 from slimsvm.slim.point_search import Schedule
 from slimsvm.trainers import SMO, TRAINERS
@@ -133,7 +133,7 @@ def held_out_error_of_full(X, y, seed, **settings):
     """The full model's validation error, from a model that has not seen the validation rows."""
     given = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)
     labels = np.unique(y, return_inverse=True)[1]
-    rows = Selection(X, labels, np.ones(y.size), None, OneVsRest(2), None, given, np.arange(y.size))
+    rows = Problem(X, labels, np.ones(y.size), None, OneVsRest(2), given, np.arange(y.size))
     folds = fold_rows(rows.strata, SlimSVC().validation_fraction, given)
     wrong = 0
     for learn, judge in folds:
@@ -157,7 +157,7 @@ def test_the_validation_fraction_is_the_share_of_rows_that_models_are_compared_o
 def test_a_class_that_can_spare_no_rows_is_validated_on_the_training_rows(fraction, needed):
     for count in (needed - 1, needed):
         labels = np.repeat([0, 1, 2], [count, 3 * count, 40])
-        rows = Selection(None, labels, None, None, OneVsRest(3), None, 0, None, validation_fraction=fraction)
+        rows = Problem(None, labels, None, None, OneVsRest(3), 0, None, validation_fraction=fraction)
         train, validation = rows.split()
         assert bool(np.intersect1d(train, validation).size) == (count < needed)
         assert set(labels[train]) == set(labels[validation]) == {0, 1, 2}
@@ -374,8 +374,7 @@ def test_parameters_are_kept_as_given_and_cloned():
     given |= {"trainer": SMO(working_set=64), "reducer": Slant(), "tol": 0.1, "max_iter": 10**6, "class_weight": "balanced"}
     given |= {"cache_mb": 10, "validation_fraction": 0.3, "calibration": None, "device": "cpu", "random_state": 7}
     given |= {"decision_function_shape": "ovo", "break_ties": False, "verbose": False, "multiclass": None}
-    given |= {"time_limit": 9.0, "warm_start": True, "checkpoint": None, "checkpoint_seconds": 5}
-    given |= {"scoring": None, "budget_bytes": None, "budget_precision": "int8", "budget_us": None, "budget_batch_size": 2}
+    given |= {"time_limit": 9.0, "warm_start": True, "checkpoint": None, "scoring": None, "precision": "int8"}
     slim = SlimSVC(**given)
     assert slim.get_params(deep=False) == given
     copy = clone(slim)
@@ -439,7 +438,6 @@ def test_support_vectors_are_training_rows_in_their_form(moons):
         assert all(tuple(point) in rows for point in points.toarray())
 
 
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_kernel_evaluations_are_counted(moons):
     X, y = moons
     seen = []
@@ -508,7 +506,6 @@ def test_a_random_state_chooses_the_rows_held_out(moons):
 
 @pytest.mark.parametrize("budget", [None, 10])
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "precomputed"])
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_precomputed_and_callable_kernels_equal_the_direct_one(name, budget, moons):
     X, y = moons
     X = X - X.min(axis=0)
@@ -528,7 +525,6 @@ def test_precomputed_and_callable_kernels_equal_the_direct_one(name, budget, moo
 @pytest.mark.parametrize("budget", [None, 10])
 @pytest.mark.parametrize("sparse", [csr_array, csr_matrix])
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "precomputed"])
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_sparse_rows_give_the_model_of_dense_rows(name, sparse, budget):
     X, y = load_digits(n_class=3, return_X_y=True)
     X, y = X[:200] / 16, y[:200]
@@ -577,7 +573,6 @@ def test_float32_rows_give_the_model_of_float64_rows(moons):
 
 
 @pytest.mark.parametrize("settings", [{}, {"budget": 6}, {"tolerance": 0.1}], ids=str)
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_rows_of_weight_zero_are_absent_for_a_precomputed_kernel_too(settings, moons):
     X, y = moons
     settings = {"reducer": "slant-aggressive", **settings}

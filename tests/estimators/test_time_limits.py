@@ -93,7 +93,6 @@ def test_outputs_share_the_time():
     [({}, 100.0), ({"budget": 3}, 50.0), ({"calibration": "sigmoid"}, 20.0), ({"tolerance": 0.9}, 12.5)],
     ids=["training alone", "half for shrinking", "a fifth, four for folds", "three folds before training"],
 )
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 def test_training_has_its_share_of_the_time(settings, seconds, monkeypatch):
     heard, fit = [], SMO.fit
 

@@ -26,7 +26,7 @@ print(*[run(command) for command in json.loads(sys.argv[1])])
 COMMANDS = [
     ["train", "d.npz", "--force", "-o", "old.slim", "-C", "100"],
     ["compress", "full.slim", "d.npz", "-b", "140", "--reducer", "prune", "--force", "-o", "old.slim"],
-    ["predict", "full.slim", "d.npz", "--split", "train", "--scores", "--force", "-o", "old.slim"],
+    ["predict", "full.slim", "d.npz", "--split", "train", "--scores", "--force", "-o", "old.txt"],
     ["export", "full.slim", "-f", "c", "--force", "-o", "old.slim"],
 ]
 
@@ -37,6 +37,7 @@ def fitted(tmp_path, rows):
     model = SlimSVC(gamma=20.0).fit(*rows)
     save(model, tmp_path / "full.slim")
     (tmp_path / "old.slim").write_bytes(b"old")
+    (tmp_path / "old.txt").write_bytes(b"old")
     (tmp_path / "old.h").write_bytes(b"old")
     return model
 
@@ -51,7 +52,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(python, fitted, tmp_pa
     code, out, err = python.run("-c", TOO_LARGE, json.dumps(COMMANDS))
     assert (code, out) == (0, "1 1 1 1\n")
     assert len(err.splitlines()) == len(COMMANDS)
-    assert all(re.fullmatch(r"slimsvm: error: (/.*/)?old\.slim: File too large", line) for line in err.splitlines())
+    assert all(re.fullmatch(r"slimsvm: error: (/.*/)?old\.(slim|txt): File too large", line) for line in err.splitlines())
     assert files(tmp_path) == before
 
 

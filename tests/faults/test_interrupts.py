@@ -60,7 +60,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import slimsvm
 from slimsvm.studio.cli.commands import run
 
-output, kept = pathlib.Path("out"), set(os.listdir())
+output, kept = pathlib.Path("out.slim"), set(os.listdir())
 
 def reset():
     for name in set(os.listdir()) - kept:
@@ -69,7 +69,7 @@ def reset():
 def work(command):
     said = io.StringIO()
     with redirect_stderr(said), redirect_stdout(io.StringIO()):
-        code = run([*command, "-o", "out"])
+        code = run([*command, "-o", "out.c" if command[0] == "export" else "out.slim"])
     return code, said.getvalue()
 
 def ends_of(command):
@@ -79,12 +79,12 @@ def ends_of(command):
         written = set(os.listdir()) - kept
         assert code in (0, 130), (code, said)
         assert "Traceback" not in said, said
-        assert written <= {"out", "out.h"}, written
+        assert written <= {"out.slim", "out.c", "out.h"}, written
         assert ("nothing was written" in said) == (not written), (code, said, written)
         if written and command[0] != "export":
             slimsvm.load(output)
         elif written:
-            assert written == {"out", "out.h"} and output.read_text().endswith("}\\n")
+            assert written == {"out.c", "out.h"} and pathlib.Path("out.c").read_text().endswith("}\\n")
         assert blas_threads() == before
         codes[code] += 1
         words[said.strip()] += 1
@@ -110,7 +110,7 @@ def test_the_command_line_writes_whole_files_or_none_and_says_which(python, rows
     assert (code, err) == (0, "")
     for command, (codes, words) in zip(COMMANDS, json.loads(out), strict=True):
         assert codes["130"] >= 6, command  # the others came after all was done
-        kept = "slimsvm: error: interrupted; the best model found so far is in out" in words
+        kept = "slimsvm: error: interrupted; the best model found so far is in out.slim" in words
         assert kept == ("--keep" in command), command
 
 

@@ -21,9 +21,9 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 5))
 y = np.sign(np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=400))
 checkpoint, output = sys.argv[1:]
-svc = SlimSVC(6, C=10.0, trainer=SMO(working_set=40), reducer=Slim(steps=2), random_state=0, checkpoint_seconds=1e-3)
+svc = SlimSVC(6, C=10.0, trainer=SMO(working_set=40), reducer=Slim(steps=2), random_state=0)
 print("begun", flush=True)
-slimsvm.save(svc.set_params(checkpoint=checkpoint or None).fit(X, y), output)
+slimsvm.save(svc.set_params(checkpoint=(checkpoint, 1e-3) if checkpoint else None).fit(X, y), output)
 """
 
 

@@ -106,7 +106,6 @@ def test_float32_points_stay_float32(tmp_path):
     assert_same(there_and_back(model, tmp_path), model, X)
 
 
-@pytest.mark.filterwarnings("ignore:reducer=.* does nothing here")
 @pytest.mark.parametrize("budget", [None, 6])
 @pytest.mark.parametrize("kind", [SlimSVR, SlimOneClassSVM])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])

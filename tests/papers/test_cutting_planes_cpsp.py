@@ -9,7 +9,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from slimsvm import SlimSVC
 from slimsvm.goals import OneVsOne, OneVsRest
-from slimsvm.kernels import RBF, Chi2, Linear, Precomputed, Sigmoid
+from slimsvm.kernels import RBF, Chi2, Custom, Linear, Precomputed, Sigmoid
 from slimsvm.model import Status
 from slimsvm.papers.cutting_planes import CPSP
 
@@ -147,7 +147,7 @@ def test_every_kernel_is_taken(make_task, kernel_name, make_case):
 
 def test_kernels_without_gradients_have_a_basis_of_rows(make_task):
     X = np.random.default_rng(0).random((30, 4))
-    model = CPSP().path(make_task(Chi2(1.0), X, np.where(X[:, 0] > 0.5, 1.0, -1.0)), [5]).models[-1]
+    model = CPSP().path(make_task(Custom(Chi2(1.0)), X, np.where(X[:, 0] > 0.5, 1.0, -1.0)), [5]).models[-1]
     assert all((point == X).all(axis=1).any() for point in model.points)
 
 

@@ -639,3 +639,17 @@ def test_sbp_and_then_slant_need_no_more_vectors_than_four_times_the_squared_nor
     hinge = np.maximum(0, 1 - y * full(X)[:, 0]).mean()
     slant = np.clip(0.5 - y * small(X)[:, 0], 0, 1).mean()
     assert slant <= hinge
+
+
+def test_a_path_tells_norms_and_losses_of_its_models():
+    X, labels = moons(200)
+    svc = SlimSVC(8, reducer="slant-aggressive", gamma=1.0, random_state=0).fit(X, labels)
+    found, y = svc.path_.losses(X, labels), np.where(labels == svc.classes_[1], 1.0, -1.0)
+    for place, step in enumerate(svc.path_):
+        w, f = step.model.coef[:, 0], step.model(X)[:, 0]
+        norm = w @ RBF(1.0)(step.model.points, step.model.points) @ w
+        assert found["squared_norm"][place] == pytest.approx(norm)
+        assert found["vectors_bound"][place] == pytest.approx(4 * norm)
+        assert found["hinge_loss"][place] == pytest.approx(np.maximum(0, 1 - y * f).mean())
+        assert found["slant_loss"][place] == pytest.approx(np.clip(0.5 - y * f, 0, 1).mean())
+    assert found["size"] == svc.path_.sizes

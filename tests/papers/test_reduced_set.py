@@ -174,7 +174,9 @@ def test_a_time_limit_ends_the_path_with_what_was_found(task_of):
 
 
 def test_kernels_without_gradients_or_feature_space_are_not_taken(kernel_name, make_case):
-    assert ReducedSet.takes(make_case(kernel_name, n=3).kernel) == (kernel_name in ("linear", "rbf", "poly", "laplacian"))
+    assert ReducedSet.takes(make_case(kernel_name, n=3).kernel) == (
+        kernel_name in ("linear", "rbf", "poly", "laplacian", "chi2")
+    )
     assert not ReducedSet.takes(Poly(1.0, -1.0, 2))
     assert not ReducedSet.takes(Sigmoid())
 

@@ -1,11 +1,13 @@
 """The choice of a model: scorers, folds, rare classes, bytes and microseconds."""
 
 import pickle
+import re
 import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.sparse import random_array
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_classification, make_moons
 from sklearn.metrics import balanced_accuracy_score, get_scorer, make_scorer, recall_score
 from sklearn.model_selection import GridSearchCV
@@ -15,9 +17,9 @@ from sklearn.svm import SVC
 
 import slimsvm
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress, smallest_within
+from slimsvm.budget import Budget
+from slimsvm.c_bytes import Shape, largest_where
 from slimsvm.model import Judgement, Status
-from slimsvm.selection.budgets import largest_where
-from slimsvm.selection.costs import table_bytes
 from slimsvm.selection.folds import ENOUGH_ROWS, MOST_FOLDS, fold_rows, split_rows
 from slimsvm.selection.path import Path, Step
 from slimsvm.selection.search import CLOSE, levels_off
@@ -248,7 +250,7 @@ def test_a_path_is_a_table(moons):
     svc = SlimSVC(4, reducer=QUICK, random_state=0).fit(X, y)
     table = svc.path_.to_dict(X=X[:1])
     assert {len(column) for column in table.values()} == {len(svc.path_)}
-    assert table["bytes"] == [4 * (size * 3 + 1) for size in table["size"]]
+    assert np.diff(table["bytes"]).min() > 0
     assert table["kept"].count(True) == 1
     assert all(time > 0 for time in table["microseconds"])
     assert isinstance(pickle.loads(pickle.dumps(svc)).path_, Path)
@@ -261,57 +263,77 @@ def test_a_path_is_a_table(moons):
 @pytest.mark.parametrize(
     ("kernel", "features", "classes"), [("rbf", 4, 3), ("rbf", 30, 2), ("linear", 4, 3), ("poly", 30, 2)], ids=str
 )
-def test_bytes_are_those_of_the_exported_tables(kernel, features, classes, precision):
+def test_bytes_are_those_of_the_exported_c(kernel, features, classes, precision):
     X, y = make_classification(
         200, features, n_informative=4, n_redundant=0, n_classes=classes, n_clusters_per_class=1, random_state=0
     )
     svc = SlimSVC(6, kernel=kernel, reducer="spsvm", random_state=0).fit(X, y)
-    expected = CExporter(precision).cost(artefact_of(svc)).flash
-    model = svc.model_
-    assert table_bytes(model.kernel, model.size, features, model.bias.size, precision) == expected
+    expected = CExporter(precision).cost(artefact_of(svc)).bytes
+    shape = Shape.of(kernel, features, svc.goal_)
+    assert shape.of_model(svc.model_).bytes(svc.model_.size, precision) == expected
+    assert svc.path_.to_dict(precision)["bytes"][svc.path_.kept] == expected
 
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(clip=True)], ids=lambda each: type(each).__name__)
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_a_pipeline_is_within_its_bytes(precision, scaler, moons):
+@pytest.mark.parametrize("precision", ["float32", "int8", "auto"])
+def test_a_pipeline_is_within_its_bytes(precision, scaler):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(scaler, SVC()).fit(X, y)
+    small = compress(model, X, y, budget="2 KB", precision=precision, reducer="spsvm", random_state=0)
+    meant = small[-1].model_.precision
+    assert precision in ("auto", meant)
+    assert CExporter(meant).cost(artefact_of(small)).bytes <= 2048
+    assert len(small[-1].support_vectors_) >= 4
+
+
+def test_sparse_models_are_within_their_bytes():
+    rng = np.random.default_rng(0)
+    X = random_array((300, 2000), density=0.01, rng=rng, format="csr")
+    y = (X @ rng.normal(size=2000) > 0).astype(int)
+    svc = SlimSVC("4 KB", reducer="spsvm", random_state=0).fit(X, y)
+    cost = CExporter(svc.model_.precision).cost(artefact_of(svc))
+    assert cost.bytes <= 4096
+    assert svc.model_.size > 5  # all features would take 2,000 bytes a point
+
+
+def test_limits_hold_together_and_the_nearest_possible_one_is_named(moons):
     X, y = moons
-    model = make_pipeline(scaler, SVC(C=10)).fit(X, y)
-    settings = {"budget_bytes": 150, "budget_precision": precision, "reducer": "spsvm", "random_state": 0}
-    small = compress(model, X, y, **settings)
-    assert CExporter(precision).cost(artefact_of(small)).flash <= 150
-    assert len(small[-1].support_vectors_) >= 5
-
-
-def test_bytes_that_are_too_few_or_contradict_the_budget_are_refused(moons):
-    with pytest.raises(ValueError, match=r"budget_bytes=15 is too few.*takes 16 bytes as float32.*Give 16 or more"):
-        SlimSVC(budget_bytes=15).fit(*moons)
-    assert len(SlimSVC(budget_bytes=16, reducer=QUICK).fit(*moons).support_vectors_) == 1
     with pytest.raises(
-        ValueError, match=r"budget=20 and budget_bytes=100 contradict each other: budget_bytes=100 allows 8"
-    ):
-        SlimSVC(20, budget_bytes=100).fit(*moons)
-    svc = SlimSVC(5, budget_bytes=100, reducer=QUICK, random_state=0).fit(*moons)
-    assert len(svc.support_vectors_) <= 5
-    with pytest.raises(ValueError, match="has no 'precomputed' kernel"):
-        SlimSVC(budget_bytes=100, kernel="precomputed", reducer=QUICK).fit(moons[0] @ moons[0].T, moons[1])
-    with pytest.raises(ValueError, match="no int8 tables"):
-        SlimSVC(budget_bytes=100, budget_precision="int8", kernel="chi2", reducer=QUICK).fit(np.abs(moons[0]), moons[1])
+        ValueError, match=r"budget='15 B' is too small: with one support vector the C takes \d+ bytes"
+    ) as told:
+        SlimSVC("15 B", precision="float32", reducer=QUICK).fit(X, y)
+    least = re.search(r"Give '(\d+ B)' or more, or fewer bits", str(told.value))[1]
+    assert len(SlimSVC(least, precision="float32", reducer=QUICK).fit(X, y).support_vectors_) == 1
+    both = [SlimSVC((count, "700 B"), reducer=QUICK, random_state=0).fit(X, y) for count in (3, 10**6)]
+    sizes = [max(svc.path_.sizes) for svc in both]
+    assert sizes[0] == 3 < sizes[1]
+    assert CExporter("int8").cost(artefact_of(both[1])).bytes <= 700
+    with pytest.raises(ValueError, match="which has no 'precomputed' kernel"):
+        SlimSVC("1 KB", kernel="precomputed", reducer=QUICK).fit(X @ X.T, y)
+    with pytest.raises(ValueError, match="chi2 kernel has no int8 tables"):
+        SlimSVC("1 KB", precision="int8", kernel="chi2", reducer=QUICK).fit(np.abs(X), y)
+    with pytest.raises(ValueError, match="'isotonic' makes tables whose length is known after the fit only"):
+        SlimSVC("1 KB", calibration="isotonic").fit(X, y)
 
 
 def test_bytes_that_the_full_model_fits_warn_and_keep_it(moons):
-    with pytest.warns(UserWarning, match=r"budget_bytes=1000000 is enough for the \d+ support vectors of the full model"):
-        assert SlimSVC(budget_bytes=1_000_000).fit(*moons).path_ is None
+    with pytest.warns(UserWarning, match=r"budget='1 MB' is enough for the \d+ support vectors of the full model"):
+        assert SlimSVC("1 MB").fit(*moons).path_ is None
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"budget_bytes": 1.5}, "budget_bytes must be a whole number"),
-        ({"budget_bytes": 0}, "budget_bytes must be a whole number"),
-        ({"budget_precision": "int4"}, r"unknown budget_precision 'int4'; there are \['float32'"),
-        ({"budget_us": 0}, "budget_us must be a number above 0"),
-        ({"budget_us": "fast"}, "budget_us must be a number above 0"),
-        ({"budget_batch_size": 0}, "budget_batch_size must be a number of rows"),
+        ({"budget": "0 KB"}, "budget='0 KB' must be above 0"),
+        ({"budget": "0.5 B"}, "budget='0.5 B' is less than a byte"),
+        ({"budget": "KB"}, "budget='KB' is no number with a unit; give 64"),
+        ({"budget": "4 KiB"}, "unknown unit 'KiB'; there are B, KB, MB, us, ms"),
+        ({"budget": (64, 32)}, "two limits of one kind, which contradict each other"),
+        ({"budget": ("4 KB", "1 KB")}, "contradict each other"),
+        ({"budget": ()}, "has no limit"),
+        ({"budget": -1}, r"budget must be 64 \(support vectors\), .* not -1"),
+        ({"precision": "int3"}, "unknown precision 'int3'; there are auto, float32, int16, int8, int4"),
+        ({"budget": "fast"}, "budget='fast' is no number with a unit"),
         ({"tolerance": -1, "scoring": "r2"}, "tolerance must be a difference of scores"),
     ],
     ids=str,
@@ -321,38 +343,50 @@ def test_bad_values_are_refused(settings, words, moons):
         SlimSVC(**settings).fit(*moons)
 
 
+def test_budgets_are_numbers_or_text_with_units():
+    assert Budget.of(64) == Budget.of("64") == Budget(count=64)
+    assert Budget.of(0.1) == Budget(fraction=0.1)
+    assert Budget.of("4 KB") == Budget.of("4kb") == Budget(bytes=4096)
+    assert Budget.of(("1.5 MB", "0.02 ms", 7)) == Budget(count=7, bytes=3 << 19, microseconds=20.0)
+    assert [str(Budget.of(given)) for given in ("4 KB", "700 B", "20 us", (8, "2 MB"))] == [
+        "4 KB",
+        "700 B",
+        "20 us",
+        "8 and 2 MB",
+    ]
+    assert not Budget.of(None).given
+
+
 # Time
 
 
 def test_a_time_that_is_impossible_is_refused_with_one_that_is_possible(moons):
-    with pytest.raises(ValueError, match=r"budget_us=0.001 is too little.*Give [\d.e+]+ or more"):
-        SlimSVC(budget_us=0.001).fit(*moons)
+    with pytest.raises(ValueError, match=r"budget='0.001 us' is too little.*Give '[\d.e+]+ us' or more"):
+        SlimSVC("0.001 us").fit(*moons)
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Let a call take a microsecond for each support vector and batch row, and 5 for a Pipeline."""
+    """Let a call take a microsecond for each support vector, and 5 for a Pipeline."""
 
     def time(call):
-        model, (rows,) = call.func.__self__, call.args
+        model = call.func.__self__
         pipeline = hasattr(model, "steps")
         size = len((model[-1] if pipeline else model).support_vectors_)
-        return float(size * rows.shape[0] + 5 * pipeline)
+        return float(size + 5 * pipeline)
 
-    monkeypatch.setattr("slimsvm.selection.search.microseconds", time)
+    monkeypatch.setattr("slimsvm.selection.limits.microseconds", time)
 
 
 @pytest.mark.usefixtures("clock")
 def test_the_time_allowed_bounds_the_size(moons):
     X, y = moons
     quick = {"reducer": QUICK, "random_state": 0}
-    assert max(SlimSVC(budget_us=12, **quick).fit(X, y).path_.sizes) == 12
-    assert max(SlimSVC(budget_us=12, budget_batch_size=2, **quick).fit(X, y).path_.sizes) == 6
-    assert max(SlimSVC(budget_us=7, trainer=None, reducer="spsvm", random_state=0).fit(X, y).path_.sizes) == 7
+    assert max(SlimSVC("12 us", **quick).fit(X, y).path_.sizes) == 12
+    assert max(SlimSVC((5, "12 us"), **quick).fit(X, y).path_.sizes) == 5
+    assert max(SlimSVC("7 us", trainer=None, reducer="spsvm", random_state=0).fit(X, y).path_.sizes) == 7
     pipeline = make_pipeline(StandardScaler(), SVC()).fit(X, y)
-    assert max(compress(pipeline, X, y, budget_us=12, **quick)[-1].path_.sizes) == 7
-    with pytest.raises(ValueError, match=r"budget=13 and budget_us=12 contradict"):
-        SlimSVC(13, budget_us=12, **quick).fit(X, y)
+    assert max(compress(pipeline, X, y, budget="12 us", **quick)[-1].path_.sizes) == 7
 
 
 def test_the_largest_size_that_fits_is_found():
@@ -384,6 +418,10 @@ def test_a_grid_without_a_budget_or_with_other_scores_is_refused():
     assert smallest_within(0.1)({"param_budget": [None, 9, 4], "mean_test_score": [0.9, 0.85, 0.7]}) == 1
     with pytest.raises(ValueError, match="tolerance"):
         smallest_within(-1)
+    scores = {"mean_test_score": [0.9, 0.85, 0.7]}
+    assert smallest_within(0.1)({"param_budget": ["4 KB", "700 B", "64 B"], **scores}) == 1
+    with pytest.raises(ValueError, match="bytes, count have no common order"):
+        smallest_within(0.1)({"param_budget": ["4 KB", 9, 4], **scores})
 
 
 # Searches that end early

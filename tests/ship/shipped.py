@@ -33,6 +33,8 @@ LAYOUTS = {
     "regression": (NO_CLASSES, Regression(epsilon=0.1)),
     "novelty": (NO_CLASSES, Novelty(nu=0.3)),
 }
+#: targets that are files; folders hold those of C
+TARGETS = [name for name, kind in EXPORTERS.items() if kind.ending]
 SCALERS = {
     "none": [],
     "standard": [StandardScaler()],

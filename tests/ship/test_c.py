@@ -204,8 +204,8 @@ def test_features_on_unequal_scales_are_told_of(tmp_path):
 def test_chi2_has_no_integer_form(tmp_path):
     with pytest.raises(ValueError, match="chi2 kernel divides"):
         export(model_of("chi2"), tmp_path / "m.c", precision="int8")
-    with pytest.raises(ValueError, match=r"unknown precision 'int4'.*float32"):
-        export(model_of(), tmp_path / "m.c", precision="int4")
+    with pytest.raises(ValueError, match=r"unknown precision 'int3'.*float32"):
+        export(model_of(), tmp_path / "m.c", precision="int3")
 
 
 def test_wide_rows_get_wide_sums():

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from shipped import LAYOUTS, ROWS, SCALERS, assert_agrees, model_of, needs, shipped
+from shipped import LAYOUTS, ROWS, SCALERS, TARGETS, assert_agrees, model_of, needs, shipped
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -44,14 +44,14 @@ def test_there_is_a_way_to_run_every_exporter():
     assert RUNNERS.keys() == EXPORTERS.keys()
 
 
-@pytest.mark.parametrize(("target", "kernel"), [(target, kernel) for target in EXPORTERS for kernel in kernels_of(target)])
+@pytest.mark.parametrize(("target", "kernel"), [(target, kernel) for target in TARGETS for kernel in kernels_of(target)])
 def test_every_kernel_gives_the_scores_of_python(target, kernel, tmp_path):
     model = model_of(kernel)
     assert_agrees(model, shipped(model, target, tmp_path))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_every_layout_gives_the_scores_of_python(target, layout, tmp_path, excused):
     model = model_of(layout=layout)
     if (target, layout) == ("libsvm", "words"):
@@ -112,7 +112,7 @@ def test_a_decision_dag_computes_only_the_outputs_that_it_comes_to():
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_scaling_travels_along(target, scaler, kernel, tmp_path, excused):
     model = model_of(kernel, scaler=scaler)
@@ -125,14 +125,14 @@ def test_scaling_travels_along(target, scaler, kernel, tmp_path, excused):
         assert_agrees(model, shipped(model, target, tmp_path, beyond), beyond)
 
 
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_model_without_points_is_a_constant(target, tmp_path):
     model = model_of(size=0)
     model.model_ = replace(model.model_, bias=np.array([0.5, -1.0, 0.25, 2.0]))
     assert_agrees(model, shipped(model, target, tmp_path))
 
 
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_model_of_scikit_learn_ships_as_it_is(target, tmp_path):
     y = (ROWS[:, 0] + ROWS[:, 1] > 1.5).astype(int)
     svc = SVC().fit(ROWS, y)
@@ -142,7 +142,7 @@ def test_a_model_of_scikit_learn_ships_as_it_is(target, tmp_path):
         np.testing.assert_allclose(outcome.scores[:, 0], svc.decision_function(ROWS), atol=1e-5)
 
 
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_thousands_of_points_give_the_scores_of_python(target, tmp_path):
     model, rng = model_of(layout="two"), np.random.default_rng(0)
     points, coef = rng.random((3000, ROWS.shape[1])), rng.normal(size=(3000, 1))
@@ -250,7 +250,7 @@ def test_what_cannot_be_in_front_is_refused_with_what_can(tmp_path):
 # What cannot be shipped.
 
 
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_kernels_without_a_form_are_refused(target, tmp_path):
     needs(target)
     X = np.random.default_rng(0).random((30, 3))
@@ -262,7 +262,7 @@ def test_kernels_without_a_form_are_refused(target, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("part", ["coef", "bias", "points"])
 def test_numbers_that_are_not_finite_are_refused(target, part, tmp_path):
     model = model_of()
@@ -299,7 +299,7 @@ def test_models_that_are_not_ours_are_named(tmp_path):
         export(SlimSVC(), tmp_path / "m.c")
 
 
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_an_existing_file_is_replaced_by_force_only(target, tmp_path):
     needs(target)
     model, path = model_of(), tmp_path / f"m{EXPORTERS[target].ending}"

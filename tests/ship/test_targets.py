@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from shipped import ROWS, assert_agrees, shipped
+from shipped import ROWS, TARGETS, assert_agrees, shipped
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -21,7 +21,6 @@ from sklearn.svm import SVR
 
 from slimsvm import SlimSVR, compress, export, load, runtime, save
 from slimsvm.files.container import pack_file, unpack_file
-from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.slim import read_slim
 
 Y = 1e4 + 3e3 * np.sin(2 * ROWS[:, 0]) + 500 * ROWS[:, 1]
@@ -62,7 +61,7 @@ def test_files_and_the_runtime_give_the_values(scaler, place, tmp_path):
 
 
 @pytest.mark.parametrize("place", ["outside", "inside"])
-@pytest.mark.parametrize("target", EXPORTERS)
+@pytest.mark.parametrize("target", TARGETS)
 def test_every_export_gives_the_values(target, place, tmp_path):
     model = fitted(place, MinMaxScaler())
     assert_agrees(model, shipped(model, target, tmp_path))

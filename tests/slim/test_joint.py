@@ -117,3 +117,13 @@ def test_layouts_fill_a_limit_and_one_of_them_wins(make_task):
     [(model, made)] = list(best_within(replace(task, run=task.run.limited(1.0)), None, layouts[:3]))
     assert made.precision in ("int8", "int4")
     assert model.size in {layout.size for layout in layouts}
+
+
+def test_a_budget_in_bytes_finds_points_and_bits_and_is_kept():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    y = X[:, 0] * X[:, 1] > 0
+    small = SlimSVC(budget="1 KB", trainer=None, time_limit=3.0, random_state=0).fit(X, y)
+    assert small.path_[-1].made.precision == small.model_.precision in ("int8", "int4")
+    assert small.model_.size > 10
+    assert small.score(X, y) > 0.85

@@ -32,6 +32,8 @@ class Problem:
         self.margin_targets = np.where(rng.random((n, q)) < 0.2, -np.inf, rng.uniform(0.3, 1.0, (n, q)))
         self.weights = rng.uniform(0.5, 2.0, n) if weighted else np.full(n, 1.5)
         self.points = rng.normal(size=(m, 3))
+        if kernel == "chi2":  # for histograms
+            self.X, self.points = np.abs(self.X), np.abs(self.points)
 
     @property
     def ridge(self):

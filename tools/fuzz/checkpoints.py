@@ -70,7 +70,7 @@ def _rows(n: int, classes: int, seed: int) -> tuple[Any, Any]:
 def _states(estimator: Any, X: Any, y: Any) -> list[bytes]:
     """Return every checkpoint that a fit writes."""
     written: list[bytes] = []
-    saving = clone(estimator).set_params(checkpoint="state", checkpoint_seconds=1e-9)
+    saving = clone(estimator).set_params(checkpoint=("state", 1e-9))
     with (
         patch.object(resume, "write_whole", lambda path, pieces: written.append(b"".join(pieces))),  # noqa: ARG005
         warnings.catch_warnings(action="ignore"),

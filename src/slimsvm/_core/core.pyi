@@ -88,6 +88,16 @@ def panels_of_sparse(
     first: int,
     last: int,
 ) -> None: ...
+def convert_rows(
+    X: NDArray[Any],
+    centre: NDArray[float64] | None,
+    floats: NDArray[float32] | None,
+    doubles: NDArray[float64] | None,
+    norms: NDArray[float64],
+    first: int,
+    last: int,
+) -> None: ...
+def row_squares(data: NDArray[Any], starts: NDArray[int32], norms: NDArray[float64], first: int, last: int) -> None: ...
 def count_nonzeros(X: NDArray[Any], first: int, last: int, counts: NDArray[int32]) -> None: ...
 def fill_sparse(
     X: NDArray[Any],

@@ -423,3 +423,68 @@ def fill_sparse(const real[:, ::1] X, Py_ssize_t first, Py_ssize_t last, const i
                     else:
                         data[at] = row[f]
                     at += 1
+
+
+def convert_rows(const real[:, ::1] X, const double[::1] centre, float[:, ::1] floats, double[:, ::1] doubles, double[::1] norms,
+                 Py_ssize_t first, Py_ssize_t last):
+    """Write the rows from first to last, relative to `centre` if there is one, as floats or as doubles, and their squared norms.
+
+    One of `floats` and `doubles` is None, or both: then only norms are computed, of X itself.
+    """
+    cdef Py_ssize_t i, f, d = X.shape[1], n = X.shape[0]
+    cdef const real *row
+    cdef const double *middle = NULL
+    cdef float *narrow
+    cdef double *wide
+    cdef double total
+    same(norms.shape[0], n)
+    if centre is not None:
+        same(centre.shape[0], d)
+    if not 0 <= first <= last <= n:
+        raise ValueError(f"rows {first}:{last} of {n}")
+    if floats is not None:
+        same(floats.shape[0], n)
+        same(floats.shape[1], d)
+    if doubles is not None:
+        same(doubles.shape[0], n)
+        same(doubles.shape[1], d)
+    if d == 0 or first == last:
+        norms[first:last] = 0
+        return
+    if centre is not None:
+        middle = &centre[0]
+    cdef bint narrows = floats is not None, widens = doubles is not None
+    with nogil:
+        for i in range(first, last):
+            row, total = &X[i, 0], 0
+            if narrows:
+                narrow = &floats[i, 0]
+                for f in range(d):
+                    narrow[f] = <float>(row[f] - middle[f] if middle != NULL else row[f])
+                for f in range(d):
+                    total += <double>narrow[f] * narrow[f]
+            elif widens:
+                wide = &doubles[i, 0]
+                for f in range(d):
+                    wide[f] = row[f] - middle[f] if middle != NULL else row[f]
+                for f in range(d):
+                    total += wide[f] * wide[f]
+            else:
+                for f in range(d):
+                    total += <double>row[f] * row[f]
+            norms[i] = total
+
+
+def row_squares(const real[::1] data, const int32_t[::1] starts, double[::1] norms, Py_ssize_t first, Py_ssize_t last):
+    """norms[i] <- the sum of squares of row i of CSR rows, for the rows from first to last."""
+    cdef Py_ssize_t i, t, n = norms.shape[0]
+    cdef double total
+    same(starts.shape[0], n + 1)
+    if not ascends(&starts[0], n) or starts[n] > data.shape[0] or not 0 <= first <= last <= n:
+        raise ValueError(f"rows must start at ascending entries up to {data.shape[0]}")
+    with nogil:
+        for i in range(first, last):
+            total = 0
+            for t in range(starts[i], starts[i + 1]):
+                total += <double>data[t] * data[t]
+            norms[i] = total

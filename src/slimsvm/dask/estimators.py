@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ..budget import Budget
 from ..checks import check_unmasked
 from ..estimators.base import KernelMachine
 from ..estimators.svc import SlimSVC, has_probabilities
@@ -30,9 +31,10 @@ class DaskMachine(KernelMachine):
 
     def _data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Array, Array, Array]:
         """Return the parts of the rows twice, labels, weights and row numbers."""
-        for name in ("scoring", "budget_us"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"{name} needs rows in one process; leave it out, and measure the model of to_local()")
+        timed = Budget.of(self.budget).microseconds is not None
+        for given, what in ((self.scoring is not None, "scoring"), (timed, f"the time in budget={self.budget!r}")):
+            if given:
+                raise ValueError(f"{what} needs rows in one process; leave it out, and measure the model of to_local()")
         rows = Partitions.of(X)
         check_metric(rows, getattr(self.reducer, "metric", "fixed"))
         n = rows.shape[0]
@@ -111,7 +113,7 @@ class DaskSlimSVC(DaskMachine, SlimSVC):
 
     Parameters, attributes and the optimum are those of `SlimSVC`. In each round the workers send one number per row and
     output, and the rows of the working set; labels are sent once. If a worker is lost, Dask computes its parts again, and
-    the fit continues. `scoring` and `budget_us` need rows in one process and raise ValueError.
+    the fit continues. `scoring` and budgets in microseconds need rows in one process and raise ValueError.
 
     Examples
     --------

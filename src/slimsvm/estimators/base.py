@@ -5,32 +5,36 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from ..budget import Budget
 from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
+from ..parameters import estimator, parameter
 from ..progress import History
 from ..reducers import REDUCERS
 from ..rows.homes import resolve_device
 from ..rows.memory import is_mapped
 from ..rows.threads import blocks
 from ..run import Run
-from ..selection.budgets import Budgets
-from ..selection.search import CUT_SHORT, Baseline, Selection
+from ..selection.folds import CUT_SHORT
+from ..selection.judge import Baseline
+from ..selection.problem import Home, Problem
+from ..selection.search import Selection
 from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
 from ..warning import warn_user
 from .calibrating import calibration_models, keep_calibration
 from .callbacks import CallbackSupportMixin, watched
 from .fitted import FittedModel, rows_equal_to
-from .methods import check_methods, check_soft_targets, finite_cost, keeps_budget, make_reducer, make_trainer
+from .methods import check_methods, check_soft_targets, finite_cost, is_reduced, keeps_budget, make_reducer, make_trainer
 from .nested import NestedSettings
 from .placed import outputs_there
 from .resume import (
@@ -81,8 +85,31 @@ class Given:
     probabilities: Any = None
 
 
+@estimator
 class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
-    """Base of the estimators; each adds its parameters, its labels and its predictions."""
+    """Base of the estimators; each adds its own parameters, its labels and its predictions."""
+
+    budget: Any = parameter("budget")
+    _: KW_ONLY
+    precision: str = parameter("precision")
+    tolerance: float | None = parameter("tolerance")
+    scoring: str | Callable[..., float] | None = parameter("scoring")
+    kernel: str | Callable[..., Array] = parameter("kernel")
+    gamma: str | float = parameter("gamma")
+    degree: int = parameter("degree")
+    coef0: float = parameter("coef0")
+    trainer: Any = parameter("trainer")
+    reducer: Any = parameter("reducer")
+    tol: float = parameter("tol")
+    max_iter: int = parameter("max_iter")
+    time_limit: float | None = parameter("time_limit")
+    warm_start: bool = parameter("warm_start")
+    checkpoint: Any = parameter("checkpoint")
+    cache_mb: float = parameter("cache_mb")
+    validation_fraction: float = parameter("validation_fraction")
+    device: str = parameter("device")
+    verbose: bool = parameter("verbose")
+    random_state: Any = parameter("random_state")
 
     #: what y is: "classes", "values" or "none"
     _labels_are = "classes"
@@ -95,9 +122,9 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         }
     )
     #: the names that `calibration` may have; empty: those of classes
-    _calibrations: tuple[str, ...] = ()
+    _calibrations: ClassVar[tuple[str, ...]] = ()
     #: the home of rows in place of `device`
-    _home: str | None = None
+    _home: ClassVar[str | None] = None
 
     def __new__(cls, *_: Any, **settings: Any) -> Any:
         """Return a new estimator; parameters of scikit-learn's that are others here are named with what to give instead."""
@@ -191,7 +218,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         step = self.path_.at(size)
         other = self._with_model(step.model, self.goal_)
         other.path_, other._support = self.path_.keep(step), None
-        return other.set_params(budget=int(size), tolerance=None, budget_bytes=None, budget_us=None)
+        return other.set_params(budget=int(size), tolerance=None)
 
 
 def fit_reporting(
@@ -212,32 +239,32 @@ def fit_reporting(
     """
     given = Given(X, y, sample_weight, probabilities)
     with _attempt(estimator, given, report, finish) as (fitted, selection, trainer):
-        whole = selection.run.limited(fitted.time_limit)
-        selection = replace(selection, run=whole.share(1 / (1 + calibration_models(fitted, selection))))
+        whole = selection.problem.run.limited(fitted.time_limit)
+        selection = selection.on(whole.share(1 / (1 + calibration_models(fitted, selection))))
         error = np.inf if trainer is None else _allowed_error(trainer, fitted, selection)
         if trainer is None:
             fit = _fit_to_labels(fitted, selection)
         else:
             training, start, baseline = _begin_training(fitted, selection, trainer, error)
             try:
-                fit = trainer.fit(training.training(trainer, error), *start)  # holds the rows only while it trains
+                fit = trainer.fit(training.problem.training(trainer, error), *start)  # holds the rows only while it trains
             except TrainingInterrupted as stop:
                 fit = _found(fitted, trainer, stop)
-            keep_start(fitted, trainer, selection, fit)
+            keep_start(fitted, trainer, selection.problem, fit)
             if when_trained is not None:
-                when_trained(fitted._with_model(fit.model, selection.goal))
+                when_trained(fitted._with_model(fit.model, selection.problem.goal))
             if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
-                selection = replace(selection, budgets=replace(selection.budgets, count=None))
+                selection = replace(selection, limits=selection.limits.without_count())
             fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
             if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
                 gap = f" (gap {fit.gap:.2g})" if np.isfinite(fit.gap) else ""  # some methods have none, or none so early
                 warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)
-        fitted.goal_ = selection.goal
+        fitted.goal_ = selection.problem.goal
         fitted._support = _support(fitted, fit, selection)
-        keep_calibration(fitted, replace(selection, run=whole), trainer, error)
-        fitted.n_kernel_evals_, fitted.n_iter_ = selection.meter.evaluations, fit.n_iter
+        keep_calibration(fitted, selection.on(whole), trainer, error)
+        fitted.n_kernel_evals_, fitted.n_iter_ = selection.problem.home.meter.evaluations, fit.n_iter
         fitted.status_ = Status.INTERRUPTED if was_interrupted(fitted.path_) else fit.status
-        keep_stream(fitted, trainer, selection.kernel, fit.state)
+        keep_stream(fitted, trainer, selection.problem.kernel, fit.state)
     return estimator
 
 
@@ -255,13 +282,14 @@ def _attempt(
         fitted = copy.copy(estimator)
         reducer, trainer = make_reducer(estimator), make_trainer(estimator)
         selection = _selection(fitted, given, trainer, reducer, Run(heard, history.record))
-        file = _checkpoint(fitted, selection)
+        file = _checkpoint(fitted, selection.problem)
         if file is None:
-            yield fitted, selection, _within_spread(trainer, selection.goal)
+            yield fitted, selection, _within_spread(trainer, selection.problem.goal)
         else:
             with file.kept():
-                resumed = replace(selection, seed=file.seed, run=selection.run.saved_by(file.checkpoint))
-                yield fitted, resumed, _within_spread(trainer, selection.goal)
+                problem = selection.problem
+                problem = replace(problem, seed=file.seed, run=problem.run.saved_by(file.checkpoint))
+                yield fitted, replace(selection, problem=problem), _within_spread(trainer, problem.goal)
         fitted.history_ = history.entries
         estimator.__dict__ = fitted.__dict__
         if estimator.status_ is Status.INTERRUPTED:
@@ -271,13 +299,13 @@ def _attempt(
             file.remove()
 
 
-def _checkpoint(estimator: Any, selection: Selection) -> CheckpointFile | None:
+def _checkpoint(estimator: Any, problem: Problem) -> CheckpointFile | None:
     """Return the checkpoint of a fit, if it has one."""
     if estimator.checkpoint is None:
         return None
-    fitted_to = selection.labels if selection.probabilities is None else selection.probabilities
-    identity = identity_of(estimator, selection.X, fitted_to, selection.weights)
-    return CheckpointFile.opened(estimator.checkpoint, estimator.checkpoint_seconds, identity, selection.seed)
+    fitted_to = problem.labels if problem.probabilities is None else problem.probabilities
+    identity = identity_of(estimator, problem.X, fitted_to, problem.weights)
+    return CheckpointFile.opened(estimator.checkpoint, identity, problem.seed)
 
 
 def _complete(estimator: Any) -> bool:
@@ -288,14 +316,14 @@ def _complete(estimator: Any) -> bool:
 
 def _fit_to_labels(fitted: Any, selection: Selection) -> Fit:
     """Set model and path of an estimator without a trainer, and return how that ended."""
-    fitted.model_, fitted.path_ = selection.best(selection.limit(None) or 1, None)
+    fitted.model_, fitted.path_ = selection.from_labels()
     return Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
 
 
 def _allowed_error(trainer: Any, estimator: Any, selection: Selection) -> float:
     """Return the allowed error of kernel values for a solution to the trainer's `tol`."""
     C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
-    return tol / (C * float(selection.weights.max()))
+    return tol / (C * float(selection.problem.weights.max()))
 
 
 def _begin_training(
@@ -303,8 +331,8 @@ def _begin_training(
 ) -> tuple[Selection, tuple[Any, ...], Baseline | None]:
     """Return the selection for training, more arguments of `fit`, and under a tolerance the full models of the folds."""
     if _shrinks(estimator, trainer):
-        selection = replace(selection, run=selection.run.share(0.5))
-    baseline, start = None, warm_start(estimator, trainer, selection)
+        selection = selection.on(selection.problem.run.share(0.5))
+    baseline, start = None, warm_start(estimator, trainer, selection.problem)
     if estimator.tolerance is not None:
         baseline, found = selection.baseline(trainer, error)
         start = start or (() if found is None else (found,))
@@ -330,18 +358,17 @@ def _within_spread(trainer: Any, goal: Any) -> Any:
 
 def _shrinks(estimator: Any, trainer: Any) -> bool:
     """Return whether a full model is shrunk after training."""
-    given = Budgets.of(estimator).given and not keeps_budget(trainer, estimator.budget)
-    return given or estimator.tolerance is not None
+    return is_reduced(trainer, estimator.budget) or estimator.tolerance is not None
 
 
 def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
     """Return the row numbers of the support vectors in the training set; None if they are not rows."""
-    if estimator.model_ is fit.model and fit.support is not None:
-        return selection.ids[fit.support]
+    if estimator.model_.points is fit.model.points and fit.support is not None:
+        return selection.problem.ids[fit.support]
     if (estimator.path_ is not None and not selection.reducer.selects) or estimator._home is not None:
         return None
-    rows = rows_equal_to(estimator.model_.points, selection.X)
-    return None if rows is None else selection.ids[rows]
+    rows = rows_equal_to(estimator.model_.points, selection.problem.X)
+    return None if rows is None else selection.problem.ids[rows]
 
 
 def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Run) -> Selection:
@@ -351,8 +378,9 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     estimator._check_rows(kernel, everything)
     # a full model has one output per pair of classes, like SVC; models whose outputs share points have one per class
-    budgets = Budgets.of(estimator)
-    whole = not budgets.given and estimator.tolerance is None and trainer is not None and not trainer.shared
+    whole = (
+        not Budget.of(estimator.budget).given and estimator.tolerance is None and trainer is not None and not trainer.shared
+    )
     labelled = estimator._labelled(y, weights, whole=whole)
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
     check_warm_start(estimator, trainer)
@@ -362,10 +390,21 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     own = finite_cost(estimator.C)
     for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
-    seed, settings = seed_of(estimator.random_state), {"kernel": kernel, "goal": labelled.goal, "reducer": reducer}
+    home = Home(estimator._home or estimator.device, estimator.cache_mb)
+    problem = Problem(
+        X,
+        labelled.labels,
+        labelled.weights,
+        kernel,
+        labelled.goal,
+        seed_of(estimator.random_state),
+        kept,
+        estimator.validation_fraction,
+        home=home,
+        run=run,
+    )
     if given.probabilities is not None:
         check_soft_targets(trainer, reducer, labelled.goal)
-        settings["probabilities"] = class_probabilities(given.probabilities, everything.shape[0], labelled.goal.n_classes)[
-            kept
-        ]
-    return Selection.of(estimator, seed, X, labelled.labels, labelled.weights, ids=kept, run=run, **settings)
+        shares = class_probabilities(given.probabilities, everything.shape[0], labelled.goal.n_classes)
+        problem = replace(problem, probabilities=shares[kept])
+    return Selection.of(estimator, problem, reducer)

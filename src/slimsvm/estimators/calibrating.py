@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,7 @@ def calibration_models(estimator: Any, selection: Selection) -> int:
     """Return the most further models that a calibration needs."""
     if getattr(estimator, "calibration", None) is None or estimator._labels_are != "classes":
         return 0
-    return FOLDS if selection.labels.size <= FEW_ROWS else 1
+    return FOLDS if selection.problem.labels.size <= FEW_ROWS else 1
 
 
 def calibration_of(
@@ -57,38 +56,37 @@ def calibration_of(
     """
     path: Path | None = estimator.path_
     size = None if path is None else estimator.model_.size
-    if selection.labels.size <= (FEW_ROWS if path is None else FEW_ROWS_SMALL):
+    if selection.problem.labels.size <= (FEW_ROWS if path is None else FEW_ROWS_SMALL):
         folds = list(_folds(selection))
         parts = []
         for number, (train, rows) in enumerate(folds):
             part = _part(selection, number, len(folds))
             parts.append((rows, _like_model(part, trainer, train, size, error, full)))
     else:
-        train, validation = selection.split()
+        train, validation = selection.problem.split()
         judged = next((step for step in path or () if step.size == size), None)
         if judged is not None and not selection.reducer.used_model(judged):
             parts = [(validation, judged.model)]
         else:
             parts = [(validation, _like_model(_part(selection, 0, 1), trainer, train, size, error, full))]
-    rows = np.concatenate([some for some, _ in parts])
-    outputs = np.vstack([like.on(selection.rows(some)) for some, like in parts])
-    return calibrate(
-        name, selection.goal.scores(outputs), selection.labels[rows], selection.weights[rows], selection.goal.n_classes
-    )
+    rows, problem = np.concatenate([some for some, _ in parts]), selection.problem
+    outputs = np.vstack([like.on(problem.rows(some)) for some, like in parts])
+    scores = problem.goal.scores(outputs)
+    return calibrate(name, scores, problem.labels[rows], problem.weights[rows], problem.goal.n_classes)
 
 
 def _part(selection: Selection, number: int, count: int) -> Selection:
     """Return the selection for one of several models: with its share of the time, and states under its own name."""
-    return replace(selection, run=selection.run.share(1 / (count - number)).within(f"calibration {number}"))
+    return selection.on(selection.problem.run.share(1 / (count - number)).within(f"calibration {number}"))
 
 
 def _folds(selection: Selection) -> Iterator[tuple[Array, Array]]:
     """Yield training and validation rows of each fold; both are all rows if a class has too few rows for folds."""
-    labels, everything = selection.labels, np.arange(selection.labels.size)
+    labels, everything = selection.problem.labels, np.arange(selection.problem.labels.size)
     if np.unique(labels, return_counts=True)[1].min() < FOLDS:
         yield everything, everything
         return
-    yield from StratifiedKFold(FOLDS, shuffle=True, random_state=selection.seed).split(everything, labels)
+    yield from StratifiedKFold(FOLDS, shuffle=True, random_state=selection.problem.seed).split(everything, labels)
 
 
 def _like_model(
@@ -96,7 +94,7 @@ def _like_model(
 ) -> Expansion:
     """Return a model of some of the rows, made like the final one: a full model, or one of that size."""
     if trainer is not None:
-        training = selection if size is None else replace(selection, run=selection.run.share(0.5))
+        training = selection.problem if size is None else selection.on(selection.problem.run.share(0.5)).problem
         full = trainer.fit(training.task(train, error=error)).model
     if size is None or (full is not None and full.size <= size):
         assert full is not None

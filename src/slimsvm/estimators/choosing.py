@@ -14,6 +14,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
+from ..budget import Budget
 from ..clock import Deadline
 from ..kernels import Array, Matrix, make_kernel
 from ..progress import silent
@@ -21,7 +22,6 @@ from ..rows.memory import gathered
 from ..rows.protocol import Meter
 from ..rows.spaces import Spaces
 from ..run import NO_CHECKPOINT, Checkpoint, Run
-from ..selection.budgets import Budgets
 from ..selection.cells import Cell, Group, Settings
 from ..states import floats, pack, unpack
 from ..trainers.smo import SMO
@@ -61,7 +61,7 @@ class Samples:
 def why_separately(estimator: Any) -> str | None:
     """Return why each setting must be fitted by itself; None if all folds and all C can share kernel values."""
     trainer = make_trainer(estimator) if estimator.trainer is not None else None
-    if Budgets.of(estimator).given or estimator.tolerance is not None:
+    if Budget.of(estimator.budget).given or estimator.tolerance is not None:
         return "the models are small ones"
     if type(trainer) is not SMO:
         return f"the trainer is {estimator.trainer!r}, not 'smo'"

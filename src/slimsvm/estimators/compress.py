@@ -27,15 +27,12 @@ def compress(
     X: Matrix | None = None,
     y: Any = None,
     *,
-    budget: int | float | None = None,
+    budget: Any = None,
     tolerance: float | None = None,
     X_val: Matrix | None = None,
     y_val: Any = None,
     scoring: Any = None,
-    budget_bytes: int | None = None,
-    budget_precision: str = "float32",
-    budget_us: float | None = None,
-    budget_batch_size: int = 1,
+    precision: str = "auto",
     reducer: Any = "slim",
     multiclass: str | None = None,
     sample_weight: Any = None,
@@ -63,8 +60,9 @@ def compress(
     y : array-like of shape (n_samples,), default=None
         Labels or target values of the rows. Without them a small model learns the predictions of the full one, with its
         mistakes. Novelty detectors take none.
-    budget : int or float, default=None
-        The most support vectors: a count, or a fraction of the model's. None: no limit.
+    budget : int, float, str or tuple of them, default=None
+        What the small model may cost, as in `SlimSVC`: 64 support vectors, 0.1 of the model's, "4 KB" of exported C or
+        "20 us" for a prediction; those of a Pipeline include its scalers. None: no limit.
     tolerance : float, default=None
         Keep the smallest model whose validation error is within this much of the full one's, less one standard error of
         the difference. The full one is judged by rows that it has not seen: by `X_val` and `y_val`; or, where X is what
@@ -76,9 +74,8 @@ def compress(
         Validation rows and their labels, which the model has not seen, in place of a part of X. At least a few hundred.
     scoring : str, callable or None, default=None
         How models are compared, as in `SlimSVC`.
-    budget_bytes, budget_precision, budget_us, budget_batch_size : int, str, float, int
-        Limits on the bytes of C tables and on the time of `predict`, as in `SlimSVC`. Those of a Pipeline include its
-        scalers.
+    precision : {"auto", "float32", "int16", "int8", "int4"}, default="auto"
+        The tables that exports write, as in `SlimSVC`.
     reducer : str or reducer, default="slim"
         A name in `slimsvm.reducers.REDUCERS`, or an instance, as in `SlimSVC`.
     multiclass : {"ovr", "ovo", "dag"}, default=None
@@ -137,8 +134,7 @@ def compress(
     settings = {"sample_weight": sample_weight, "validation_fraction": validation_fraction, "device": device}
     settings["time_limit"] = time_limit
     settings |= {"multiclass": multiclass, "calibration": calibration}
-    settings |= {"scoring": scoring, "budget_bytes": budget_bytes, "budget_precision": budget_precision}
-    settings |= {"budget_us": budget_us, "budget_batch_size": budget_batch_size, "X_val": X_val, "y_val": y_val}
+    settings |= {"scoring": scoring, "precision": precision, "X_val": X_val, "y_val": y_val}
     history = History()
     report = Printed("compress", history) if verbose else silent
     return compress_within(Run(report, history.record), model, X, y, budget, tolerance, reducer, random_state, **settings)
@@ -149,10 +145,10 @@ def compress_within(
     model: Any,
     X: Matrix | None,
     y: Any,
-    budget: Any,
-    tolerance: Any,
-    reducer: Any,
-    random_state: Any,
+    budget: Any = None,
+    tolerance: Any = None,
+    reducer: Any = "slim",
+    random_state: Any = None,
     *,
     X_val: Matrix | None = None,
     y_val: Any = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
@@ -25,15 +24,13 @@ from ..selection.cells import groups_of, results_table
 from ..selection.scoring import check_scorer_name
 from ..warning import warn_user
 from .choosing import Samples, Search, Split
-from .resume import CheckpointFile, Interrupted, fingerprint, identity_of
+from .resume import CheckpointFile, Interrupted, fingerprint, identity_of, place_and_seconds
 from .svc import SlimSVC
 from .svr import SlimSVR
 from .validation import _check_no_negative, check_settings, seed_of, training_rows
 
 #: the share of a time limit for the search, if the best setting is fitted to all rows afterwards
 SEARCH_SHARE = 0.8
-#: seconds between two saves of a checkpoint
-CHECKPOINT_SECONDS = 10.0
 #: the values of `kernels` and `gammas` that leave those of an estimator as they are
 DEFAULT_KERNELS, DEFAULT_GAMMAS = ("rbf",), ("scale",)
 
@@ -100,7 +97,7 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         if self.refit is not False:
             self._fit_best(given_X, y, sample_weight, deadline)
         if self.checkpoint is not None and all(cell is not None for cell in search.found):
-            self._place().unlink(missing_ok=True)
+            place_and_seconds(self.checkpoint)[0].unlink(missing_ok=True)
         return self
 
     def _template(self) -> Any:
@@ -176,15 +173,9 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         }
         folds = [np.asarray(side, dtype=np.int64) for split in samples.splits for side in split]
         identity["settings"] |= {"folds": fingerprint(np.empty((0, 1)), *folds), "scoring": repr(self.scoring)}
-        file = CheckpointFile.opened(self.checkpoint, CHECKPOINT_SECONDS, identity, seed_of(0))
+        file = CheckpointFile.opened(self.checkpoint, identity, seed_of(0))
         with file.kept():
             yield file.checkpoint
-
-    def _place(self) -> Any:
-        """Return the file of the checkpoint."""
-        import pathlib
-
-        return pathlib.Path(self.checkpoint)
 
     def _tell(self, words: str) -> None:
         print(f"[{type(self).__name__}] {words}", flush=True)
@@ -341,7 +332,7 @@ class SlimSVCCV(ClassifierMixin, _Choice):
         choose, as in `GridSearchCV`.
     time_limit : float, default=None
         The most seconds for the search and the last fit. The best of the settings scored by then is chosen, with a warning.
-    checkpoint : str or path-like, default=None
+    checkpoint : str or path-like, or (path, seconds), default=None
         A file in which scores are saved. After a crash, the same call of `fit` continues from it. It is deleted at the end.
     verbose : bool, default=False
         Print each score, and how long the rest will take.
@@ -397,7 +388,7 @@ class SlimSVCCV(ClassifierMixin, _Choice):
         scoring: str | Callable[..., float] | None = None,
         refit: bool | Callable[[dict[str, Any]], int] = True,
         time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint: Any = None,
         verbose: bool = False,
     ) -> None:
         self.estimator = estimator
@@ -539,7 +530,7 @@ class SlimSVRCV(RegressorMixin, _Choice):
         scoring: str | Callable[..., float] | None = None,
         refit: bool | Callable[[dict[str, Any]], int] = True,
         time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint: Any = None,
         verbose: bool = False,
     ) -> None:
         self.estimator = estimator

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..goals import Goal
 from ..kernels import Array, Linear, Matrix, Precomputed
 from ..model import Expansion, Status
 
@@ -13,7 +14,7 @@ from ..model import Expansion, Status
 class FittedModel:
     """The fitted attributes that follow from the model and from how training ended."""
 
-    goal_: Goal
+    goal_: Any
     model_: Expansion
     status_: Status
 

@@ -27,7 +27,17 @@ MACHINES: dict[type[Any], tuple[type[Any], ...]] = {
 }
 
 #: parameters of an estimator that belong to the search for a small model, and not to the function
-SEARCH = ("budget", "tolerance", "reducer", "validation_fraction", "device", "random_state", "multiclass", "calibration")
+SEARCH = (
+    "budget",
+    "precision",
+    "tolerance",
+    "reducer",
+    "validation_fraction",
+    "device",
+    "random_state",
+    "multiclass",
+    "calibration",
+)
 #: the warning for a model with probabilities
 UNCALIBRATED = (
     "calibration={name!r} is not kept, and the small model has no predict_proba; give compress calibration={name!r}, and "

@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from ..budget import Budget
 from ..checks import check_at_least, check_count, check_positive
 from ..goals import Goal, OneVsRest
 from ..kernels import Array, Kernel
 from ..reducers import REDUCERS, Reducer
-from ..selection.budgets import Budgets
 from ..text import nearest, short
 from ..trainers import TRAINERS
 from ..trainers.base import Trainer
@@ -53,7 +52,7 @@ def _method(given: Any, table: dict[str, Any], kind: type, estimator: Any) -> An
     fields = {field.name: field.default for field in dataclasses.fields(method)}
     taken = {name: getattr(estimator, name) for name in SHARED if name in fields and getattr(method, name) == fields[name]}
     if "budget" in fields and method.budget is None:
-        taken["budget"] = _budget(estimator.budget, given)
+        taken["budget"] = _budget(Budget.of(estimator.budget).count, given)
     if "C" in fields:
         taken["C"] = finite_cost(taken.get("C", method.C))
     method = dataclasses.replace(method, **taken)
@@ -82,21 +81,27 @@ def _budget(budget: Any, given: Any) -> int:
 
 def keeps_budget(trainer: Trainer | None, budget: Any) -> bool:
     """Return whether the trainer keeps to the estimator's budget by itself."""
-    return budget is not None and getattr(trainer, "budget", None) == budget
+    count = Budget.of(budget).count
+    return count is not None and getattr(trainer, "budget", None) == count
+
+
+def is_reduced(trainer: Trainer | None, budget: Any) -> bool:
+    """Return whether a budget has limits that the trainer does not keep to by itself."""
+    limits = Budget.of(budget)
+    return limits.given and not (limits.alone and keeps_budget(trainer, budget))
 
 
 def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, goal: Goal, weights: Array) -> None:
     """Raise ValueError if trainer or reducer do not suit the settings or the data, before either starts."""
     if trainer is None:
-        check_no_model(reducer, Budgets.of(estimator), estimator.tolerance, goal)
+        check_no_model(reducer, estimator.budget, estimator.tolerance, goal)
     else:
         check_weights(trainer, weights)
         check_goal(trainer, TRAINERS, goal)
-    reduces = Budgets.of(estimator).given and not keeps_budget(trainer, estimator.budget)
-    if reduces or estimator.tolerance is not None:
+    if is_reduced(trainer, estimator.budget) or estimator.tolerance is not None:
         check_kernel(reducer, kernel)
         check_goal(reducer, REDUCERS, goal)
-    elif not Budgets.of(estimator).given:
+    elif not Budget.of(estimator.budget).given:
         _warn_of_unused(estimator)
 
 
@@ -155,7 +160,7 @@ def check_weights(trainer: Any, weights: Array) -> None:
         )
 
 
-def check_no_model(reducer: Any, budgets: Budgets, tolerance: Any, goal: Goal) -> None:
+def check_no_model(reducer: Any, budget: Any, tolerance: Any, goal: Goal) -> None:
     """Raise ValueError if reducer, budget or tolerance need a full model, which trainer=None does not train."""
     if not goal.labelled:
         raise ValueError(
@@ -172,10 +177,11 @@ def check_no_model(reducer: Any, budgets: Budgets, tolerance: Any, goal: Goal) -
             f"trainer=None has no full model whose error tolerance={tolerance!r} could be compared with; give only a "
             "budget, or a trainer"
         )
-    if not budgets.given or not isinstance(budgets.count, Integral | None):
+    limits = Budget.of(budget)
+    if not limits.given or limits.fraction is not None:
         raise ValueError(
-            f"trainer=None has no full model to keep whole or to take a fraction of, and needs a number of support "
-            f"vectors; budget is {budgets.count!r}. Give budget=16, say, or a trainer"
+            "trainer=None has no full model to keep whole or to take a fraction of, and needs a number of support vectors, "
+            f"bytes or a time; budget is {budget!r}. Give budget=16 or '4 KB', say, or a trainer"
         )
 
 

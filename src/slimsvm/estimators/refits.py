@@ -17,7 +17,9 @@ from sklearn.utils.validation import has_fit_parameter
 from ..importers.imported import Imported
 from ..kernels import Array, Matrix, Precomputed
 from ..model import Expansion
-from ..selection.search import Baseline, Selection
+from ..selection.judge import Baseline
+from ..selection.problem import Problem
+from ..selection.search import Selection
 from .base import KernelMachine
 from .fitted import equal_rows
 from .machines import imported, unfitted
@@ -36,13 +38,12 @@ def was_trained_on(model: Expansion, X: Matrix) -> bool:
 
 def baseline_of(model: Any, source: Imported, selection: Selection, weights: Array | None) -> Baseline:
     """Return the validation error of a full model on rows that it, or models like it, have not seen."""
-    judging = replace(selection, goal=source.goal)
-    if selection.held_out:
-        return Baseline(judging.judged(source.model), "the validation rows given")
-    if not was_trained_on(source.model, selection.X):
-        return Baseline(judging.judged(source.model), "rows that it was not trained on")
-    models = _refitted(_like(model, source), source, judging, weights)
-    baseline = judging.refitted(models)
+    problem, judge = replace(selection.problem, goal=source.goal), selection.judge
+    if problem.held_out:
+        return Baseline(judge.judged(problem, source.model), "the validation rows given")
+    if not was_trained_on(source.model, problem.X):
+        return Baseline(judge.judged(problem, source.model), "rows that it was not trained on")
+    baseline = judge.refitted(problem, _refitted(_like(model, source), source, problem, weights))
     return baseline if selection.follow else replace(baseline, models=())
 
 
@@ -65,17 +66,17 @@ def _like(model: Any, source: Imported) -> Any:
     return like if width is None or "gamma" not in like.get_params() else like.set_params(gamma=width)
 
 
-def _refitted(like: Any, source: Imported, selection: Selection, weights: Array | None) -> list[Expansion]:
+def _refitted(like: Any, source: Imported, problem: Problem, weights: Array | None) -> list[Expansion]:
     """Return the models that are fitted to the training rows of each fold."""
-    folds, models, judging = selection.fold_rows(), list[Expansion](), selection.run.during("judge")
-    y = source.classes[selection.labels] if source.goal.n_classes else selection.labels
+    folds, models, judging = problem.fold_rows(), list[Expansion](), problem.run.during("judge")
+    y = source.classes[problem.labels] if source.goal.n_classes else problem.labels
     weighted = weights is not None and has_fit_parameter(like, "sample_weight")
-    given = {"sample_weight": np.asarray(weights)[selection.ids]} if weighted else {}
+    given = {"sample_weight": np.asarray(weights)[problem.ids]} if weighted else {}
     for number, (train, _) in enumerate(folds):
         judging.report(number / len(folds))
         if isinstance(like, KernelMachine):  # half of the time is for the small models
-            like.set_params(time_limit=selection.run.deadline.share(0.5 / (len(folds) - number)).left)
+            like.set_params(time_limit=problem.run.deadline.share(0.5 / (len(folds) - number)).left)
         of_fold = {name: values[train] for name, values in given.items()}
-        models.append(imported(like.fit(selection.X[train], y[train], **of_fold)).model.written_out())
+        models.append(imported(like.fit(problem.X[train], y[train], **of_fold)).model.written_out())
     judging.report(1.0)
     return models

@@ -28,7 +28,7 @@ from ..model import Fit, Status
 from ..rows.threads import blocks
 from ..run import Checkpoint
 from ..selection.path import Path
-from ..selection.search import Selection
+from ..selection.problem import Problem
 from ..states import State, StateError, whole
 from ..text import short
 from ..trainers import TRAINERS
@@ -38,11 +38,13 @@ from ..warning import warn_user
 from .streams import Stream
 
 #: the version of the states in a file; raised when a method's states change
-FORMAT = 4
+FORMAT = 5
 #: rows that are hashed at a time
 HASHED_ROWS = 1 << 14
 #: parameters that may differ between the run that wrote a checkpoint and the run that continues
-FREE = {"checkpoint", "checkpoint_seconds", "time_limit", "verbose", "random_state"}
+FREE = {"checkpoint", "time_limit", "verbose", "random_state"}
+#: seconds between two saves, unless the checkpoint says others
+SECONDS = 60.0
 
 
 class CheckpointFile:
@@ -58,9 +60,9 @@ class CheckpointFile:
         self.failed = False
 
     @classmethod
-    def opened(cls, path: Any, seconds: float, identity: dict[str, Any], seed: int) -> CheckpointFile:
+    def opened(cls, given: Any, identity: dict[str, Any], seed: int) -> CheckpointFile:
         """Return the checkpoint of a fit: with the states in its file, or empty if there is no file yet."""
-        place = checked_path(path)
+        place, seconds = place_and_seconds(given)
         file = cls(place, seconds, identity, seed)
         if place.exists():
             file._read()
@@ -176,24 +178,28 @@ class FileCheckpoint(Checkpoint):
         self.file.keep(self.name, state, now)
 
 
-def checked_path(path: Any) -> pathlib.Path:
-    """Return the path of a checkpoint; raise ValueError if it cannot be written, before hours of work."""
+def place_and_seconds(given: Any) -> tuple[pathlib.Path, float]:
+    """Return the path and the seconds of a checkpoint, which is a path or both.
+
+    Raise ValueError if the path cannot be written, before hours of work.
+    """
+    path, seconds = given if isinstance(given, tuple) and len(given) == 2 else (given, SECONDS)
     if not isinstance(path, str | os.PathLike):
-        raise ValueError(f"checkpoint must be the name of a file, or None, not {path!r}")
+        raise ValueError(f"checkpoint must be the name of a file, (name, seconds), or None, not {given!r}")
+    check_positive("the seconds of a checkpoint", seconds)
     place = pathlib.Path(os.path.realpath(path))
     if not place.parent.is_dir() or not os.access(place.parent, os.W_OK | os.X_OK):
         raise ValueError(f"cannot write the checkpoint {os.fspath(path)!r}: there is no folder that can be written to")
     if place.exists() and not place.is_file():
         raise ValueError(f"cannot write the checkpoint {os.fspath(path)!r}, which is not a file")
-    return place
+    return place, float(seconds)
 
 
 def check_checkpoint(estimator: Any, methods: Iterable[tuple[str, Any, dict[str, Any]]]) -> None:
     """Raise ValueError if a method cannot continue from a checkpoint; `methods` are (what, method, table)."""
-    check_positive("checkpoint_seconds", estimator.checkpoint_seconds)
     if estimator.checkpoint is None:
         return
-    checked_path(estimator.checkpoint)
+    place_and_seconds(estimator.checkpoint)
     for what, method, table in methods:
         if not method.resumes:
             able = sorted(name for name, kind in table.items() if kind.resumes)
@@ -272,27 +278,27 @@ class Start:
     problem: str = ""
 
     @classmethod
-    def of(cls, fit: Fit, trainer: Any, selection: Selection) -> Start:
+    def of(cls, fit: Fit, trainer: Any, problem: Problem) -> Start:
         """Return what the next fit may start from."""
         if fit.draws is None or not fit.draws.any():
             return cls(fit.dual, None)
-        return cls(fit.dual, fit.draws, problem_of(trainer, selection))
+        return cls(fit.dual, fit.draws, problem_of(trainer, problem))
 
-    def arguments(self, trainer: Any, selection: Selection) -> tuple[Any, ...]:
+    def arguments(self, trainer: Any, problem: Problem) -> tuple[Any, ...]:
         """Return the coefficients, and the rows drawn if they were drawn for the same problem.
 
         For another problem the coefficients are just a guess. As the mean of many draws they would hardly move.
         """
-        if self.draws is None or self.problem != problem_of(trainer, selection):
+        if self.draws is None or self.problem != problem_of(trainer, problem):
             return (self.dual,)
         return self.dual, self.draws
 
 
-def problem_of(trainer: Any, selection: Selection) -> str:
+def problem_of(trainer: Any, problem: Problem) -> str:
     """Return text that is the same if rows, labels, weights, kernel and trainer are, however long the trainer runs."""
     settings = sorted((name, repr(value)) for name, value in vars(trainer).items() if name not in LENGTH)
-    rows = fingerprint(selection.X, selection.labels, selection.weights)
-    return f"{type(trainer).__name__} {settings} {selection.kernel!r} {rows}"
+    rows = fingerprint(problem.X, problem.labels, problem.weights)
+    return f"{type(trainer).__name__} {settings} {problem.kernel!r} {rows}"
 
 
 def check_warm_start(estimator: Any, trainer: Trainer | None) -> None:
@@ -307,40 +313,40 @@ def check_warm_start(estimator: Any, trainer: Trainer | None) -> None:
     )
 
 
-def warm_start(estimator: Any, trainer: Any, selection: Selection) -> tuple[Any, ...]:
+def warm_start(estimator: Any, trainer: Any, problem: Problem) -> tuple[Any, ...]:
     """Return more arguments for the trainer's `fit`, which let it start from the last one; none for the first fit."""
     if not estimator.warm_start:
         return ()
     if isinstance(trainer, OnlineTrainer):
         stream = getattr(estimator, "stream_", None)
-        return () if stream is None else (_state(stream, estimator, selection),)
+        return () if stream is None else (_state(stream, estimator, problem),)
     start: Start | None = getattr(estimator, "_start", None)
     if start is None:
         return ()
-    shape = selection.labels.size, selection.goal.outputs
+    shape = problem.labels.size, problem.goal.outputs
     if tuple(start.dual.shape) != shape:
         raise ValueError(
             f"warm_start=True starts from the coefficients of the last fit, {start.dual.shape[0]} rows and "
             f"{start.dual.shape[1]} outputs, but this one has {shape[0]} rows and {shape[1]} outputs; give the same rows, "
             "or fit clone(estimator)"
         )
-    return start.arguments(trainer, selection)
+    return start.arguments(trainer, problem)
 
 
-def keep_start(estimator: Any, trainer: Any, selection: Selection, fit: Fit) -> None:
+def keep_start(estimator: Any, trainer: Any, problem: Problem, fit: Fit) -> None:
     """Keep the coefficients of all rows if the next fit may start from them; a stream is kept anyway."""
     estimator.__dict__.pop("_start", None)
     if estimator.warm_start and fit.dual is not None:
-        estimator._start = Start.of(fit, trainer, selection)
+        estimator._start = Start.of(fit, trainer, problem)
 
 
-def _state(stream: Stream, estimator: Any, selection: Selection) -> Any:
+def _state(stream: Stream, estimator: Any, problem: Problem) -> Any:
     """Return the state of an online learner; raise ValueError if it is of other settings, kernels or shapes."""
     stream.check_settings(estimator)
-    points, X = stream.state.points, selection.X
+    points, X = stream.state.points, problem.X
     width = 1 if isinstance(stream.kernel, Precomputed) else X.shape[1]
     same = points.shape[1] == width and issparse(points) == issparse(X)
-    if stream.kernel != selection.kernel or stream.state.coef.shape[1] != selection.goal.outputs or not same:
+    if stream.kernel != problem.kernel or stream.state.coef.shape[1] != problem.goal.outputs or not same:
         raise ValueError(
             "warm_start=True continues from the points of the last fit, but kernel width, features, sparseness or number "
             "of classes differ; give rows of the same kind and gamma as a number, or fit clone(estimator)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +11,8 @@ from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.pipeline import Pipeline
 
+from ..budget import Budget
+from ..c_bytes import ScalerTables
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
 from ..importers.imported import Imported
@@ -19,9 +20,9 @@ from ..kernels import Array, Matrix
 from ..model import Status
 from ..reducers import REDUCERS, Slim
 from ..run import Run
-from ..selection.budgets import Budgets
-from ..selection.costs import NO_SCALER, ScalerTables
-from ..selection.search import Selection, itself
+from ..selection.limits import ALONE, Around
+from ..selection.problem import Home, Problem
+from ..selection.search import Selection
 from ..warning import warn_user
 from .base import KernelMachine
 from .calibrating import calibration_models, keep_calibration
@@ -46,18 +47,17 @@ NEAR = 32.0
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The run, and the transformers before the model, which count in budgets of bytes and time."""
+    """The run, and the steps of a Pipeline before the model."""
 
     run: Run
-    deployed: Callable[[Any], Any] = itself  # from the model to a Pipeline that predicts raw rows
-    raw: Any = None  # rows before the transformers; None without any
-    scaler: ScalerTables = NO_SCALER  # the C tables of the transformers
+    steps: Around = ALONE
 
     def within(self, pipeline: Pipeline, X: Any) -> Surroundings:
         """Return the surroundings of the last step of a Pipeline."""
-        raw = X if self.raw is None else self.raw
-        tables = scaler_tables([step for _, step in pipeline.steps[:-1]]).behind(self.scaler)
-        return replace(self, deployed=lambda last: self.deployed(ending_in(pipeline, last)), raw=raw, scaler=tables)
+        steps = self.steps
+        raw = X if steps.raw is None else steps.raw
+        tables = scaler_tables([step for _, step in pipeline.steps[:-1]]).behind(steps.scaler)
+        return replace(self, steps=Around(lambda last: steps.deployed(ending_in(pipeline, last)), raw, tables))
 
 
 @dataclass(frozen=True)
@@ -90,19 +90,19 @@ class Shrinking:
         if source.goal.n_classes:
             small.classes_ = source.classes
         selection = self._selection(small, source, X, y)
-        whole = selection.run.limited(small.time_limit)
-        selection = replace(selection, run=whole.share(1 / (1 + calibration_models(small, selection))))
+        whole = selection.problem.run.limited(small.time_limit)
+        selection = selection.on(whole.share(1 / (1 + calibration_models(small, selection))))
         baseline = None
         if small.tolerance is not None and (y is not None or source.goal.n_classes):
             baseline = baseline_of(model, source, selection, self.sample_weight)
         small.model_, small.path_ = selection.select(source.model, small.tolerance, baseline)
         # a full model that is kept has its own goal, which may differ from that of the search
         own = small.model_.size == source.model.size or not source.goal.n_classes
-        small.goal_ = source.goal if own else selection.goal
+        small.goal_ = source.goal if own else selection.problem.goal
         if source.goal.n_classes:
-            after = replace(selection, goal=small.goal_, run=whole)
+            after = replace(selection, problem=replace(selection.problem, goal=small.goal_, run=whole))
             keep_calibration(small, after, None, np.inf, full=source.model)
-        small.n_kernel_evals_, small.n_iter_ = selection.meter.evaluations, 0
+        small.n_kernel_evals_, small.n_iter_ = selection.problem.home.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
         return small
 
@@ -117,7 +117,7 @@ class Shrinking:
         else:
             X, y = training_rows(small, X, y, reset=False, least=2)
         source.model.kernel.check_rows(X)
-        if small.tolerance is not None or Budgets.of(small).given:
+        if small.tolerance is not None or Budget.of(small.budget).given:
             check_kernel(reducer, source.model.kernel)
         labels = _labels(source, X, y)
         X, labels, weights, kept = weighted_rows(X, labels, self.sample_weight)
@@ -130,25 +130,22 @@ class Shrinking:
         elif goal.labelled:
             goal = _regression(goal, labels, weights, followed=y is None)
         check_costs(finite_cost(small.C), weights)
-        return Selection.of(
-            small,
-            seed,
+        problem = Problem(
             X,
             labels,
             weights,
-            kernel=source.model.kernel,
-            goal=goal,
-            reducer=reducer,
-            ids=kept,
+            source.model.kernel,
+            goal,
+            seed,
+            kept,
+            small.validation_fraction,
+            held_out,
+            Home(small.device, small.cache_mb),
             run=self.around.run,
-            deployed=self.around.deployed,
-            raw=self.around.raw,
-            scaler=self.around.scaler,
-            # outputs of pairs cannot be followed by outputs of single classes
-            follow=(goal.name == "ovr") == (source.goal.name == "ovr"),
-            squared=source.squared,
-            held_out=held_out,
         )
+        # outputs of pairs cannot be followed by outputs of single classes
+        follow = (goal.name == "ovr") == (source.goal.name == "ovr")
+        return Selection.of(small, problem, reducer, self.around.steps, follow=follow, squared=source.squared)
 
     def _with_held_out(
         self, small: Any, source: Imported, X: Matrix, labels: Array, weights: Array, kept: Array

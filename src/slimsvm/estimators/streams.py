@@ -14,7 +14,7 @@ from ..kernels import Array, Kernel, Matrix, Precomputed, make_kernel, resolve_g
 from ..model import Status, Task
 from ..rows.homes import open_rows
 from ..trainers import TRAINERS
-from .methods import check_goal, check_weights, finite_cost, make_trainer
+from .methods import check_goal, check_weights, finite_cost, is_reduced, make_trainer
 from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
 
 #: the estimator's settings that must not change during a stream
@@ -128,7 +128,7 @@ def check_streams(estimator: Any, trainer: Any, kernel: Kernel) -> None:
             "partial_fit has no kernel='precomputed': the kernel matrix of future rows is not known. "
             "Use fit, or a kernel that is a function of rows"
         )
-    if estimator.tolerance is not None or estimator.budget not in (None, trainer.budget):
+    if estimator.tolerance is not None or is_reduced(trainer, estimator.budget):
         raise ValueError(
             f"partial_fit keeps to the {trainer.budget} support vectors of its trainer and shrinks no further, since a "
             f"stream has no validation rows; budget is {estimator.budget!r} and tolerance {estimator.tolerance!r}. "

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..goals import CLASSIFIERS, Goal, OneVsOne
 from ..goals.decision import Decision
 from ..kernels import Array, Matrix
+from ..parameters import estimator, parameter
 from ..rows.prediction import kernel_values
 from ..rows.protocol import Meter
 from ..rows.threads import blocks
@@ -33,115 +33,12 @@ def has_probabilities(estimator: Any) -> bool:
     return True
 
 
+@estimator
 class SlimSVC(ClassifierMixin, KernelMachine):
     """Kernel support vector classification with a budget of support vectors.
 
     Trains the exact C-SVM, as `sklearn.svm.SVC` does, and shrinks it to a budget; or, with trainer=None, fits a small model
     directly to the labels.
-
-    Parameters
-    ----------
-    budget : int or float, default=None
-        The most support vectors, which all classes share: a count, or a fraction of those of the model that is shrunk. For
-        three classes or more, that model has one output per class, and other support vectors than the full one-vs-one
-        model of `SVC`; `compress` takes fractions of the model it is given.
-        The largest model within the budget is kept, unless a smaller one is clearly better on the validation rows. None: no
-        limit.
-    tolerance : float, default=None
-        Keep the smallest model whose validation error is within this much of the full one's (0.005 is half a point), and
-        which loses at most 5 % of the validation rows of any class, or one row. With `budget` too, the smallest within
-        both. With neither, the full model is kept.
-    scoring : str, callable or None, default=None
-        How models are compared: the name of one of scikit-learn's scorers, or a callable(estimator, X, y) -> score, as in
-        `GridSearchCV`. The error on the path is then 1 - score, or -score for names with "neg_" and for callables, and
-        `tolerance` is in units of the score. sample_weight and class_weight are not used. None: the share of
-        misclassified rows.
-    budget_bytes : int, default=None
-        The most bytes of the C tables that `slimsvm.export` writes, in `budget_precision`. Budgets that contradict each
-        other raise ValueError, and so does one that a single support vector exceeds.
-    budget_precision : {"float32", "int16", "int8"}, default="float32"
-        The precision of these tables.
-    budget_us : float, default=None
-        The most microseconds for a call of `predict` with `budget_batch_size` rows, measured on this machine at the end of
-        `fit`.
-    budget_batch_size : int, default=1
-        Rows in such a call.
-    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
-        A callable takes two sets of rows and returns the matrix of kernel values. With "precomputed", X is the kernel
-        matrix (n, n) in fit and (m, n) in predict, and support vectors are column numbers.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Kernel width, as in `SVC`; but under sample_weight, "scale" uses the weighted variance, so that a row of weight 2
-        is two rows.
-    C : float, default=1.0
-        Cost of a margin violation. float("inf") asks for a hard margin (C = 1e12).
-    degree, coef0 : int, float
-        Parameters of the poly and sigmoid kernels, as in `SVC`.
-    trainer : str, trainer or None, default="smo"
-        A name in `slimsvm.trainers.TRAINERS`, or an instance such as `SMO(max_iter=1000)`. Of C, tol and max_iter, an
-        instance keeps each value that differs from the default of its class; the others are this estimator's. "smo" is the
-        exact SVM; "sbp", "pegasos", "sdca" and "perceptron" trade exactness for fewer kernel evaluations; "lp" and "ramp"
-        have other losses, which need fewer support vectors; "budget-l1", "budget-l2", "forgetron", "rbp" and "bsgd" keep to
-        `budget` while they train, the last three also from a stream (`partial_fit`); "any-norm" takes a norm of the slack.
-        Each class documents what it solves and when it stops. A setting that a trainer does not have is not used (a
-        perceptron has no C). None trains no full model: a reducer that needs none then fits a model of at most `budget`
-        support vectors, which must be a count.
-    reducer : str or reducer, default="slim"
-        A name in `slimsvm.reducers.REDUCERS`, or an instance such as `Slim(steps=200, time_limit=60)`, which keeps its own
-        C, tol and max_iter by the same rule. "slim" moves support vectors by gradient descent, and needs a kernel with
-        gradients (linear, rbf, poly, sigmoid, laplacian); "slant-aggressive", "spsvm" and others choose them among the
-        rows. When its time limit, in seconds, ends the work early, the best model found so far is kept, with a warning.
-    tol : float, default=1e-3
-        The largest violation of the optimality conditions at which training ends, as in `SVC`. Other trainers document
-        what it bounds.
-    max_iter : int, default=-1
-        The most steps of the trainer for each output of the full model (pair steps for "smo"). -1 means no limit; for "smo"
-        it means 10 million or a thousand for each row, whichever is more. A fit that reaches the limit warns.
-    time_limit : float, default=None
-        The most seconds for the fit, calibration included. If the model is shrunk, training takes at most half of them. The
-        best model found by then is kept, with a warning. None: no limit.
-    warm_start : bool, default=False
-        Whether `fit` starts training from the last one, for another C or tol, or after a time limit. Trainers of all rows
-        start from its coefficients, and the number of rows must be the same; those that learn from streams make more
-        passes from their last state, and settings must be the same. Shrinking and calibration start anew. Not with
-        trainer=None.
-    checkpoint : str or path-like, default=None
-        A file in which the state of a long fit is saved. After a crash or a time limit, the same call of `fit` continues
-        from it and ends with the same model as an uninterrupted fit. The file is deleted when the fit is complete. Rows,
-        labels, settings and version must be the same. For the trainers "smo" and "sbp" and the reducer "slim".
-    checkpoint_seconds : float, default=60
-        Seconds between two saves.
-    class_weight : dict or "balanced", default=None
-        Multiplies C by class, as in `SVC`.
-    multiclass : {"ovr", "ovo", "dag"}, default=None
-        The outputs for three classes or more: one for each class ("ovr"), or one for each pair of classes, decoded by votes
-        ("ovo", as SVC does) or by a decision DAG ("dag", which uses k - 1 pairs for k classes). None is "ovo" for the
-        full model and "ovr" with a budget or tolerance.
-    cache_mb : float, default=512
-        Memory for kernel rows, in MiB.
-    validation_fraction : float, default=0.2
-        The share of the rows, stratified by class, on which models are compared when a budget or tolerance is given. A
-        class with too few rows for both parts is in both. With fewer than 1,000 validation rows, errors are averaged over
-        several such folds: always for a tolerance, and for a budget if the first fold leaves it in doubt whether a smaller
-        model is better.
-    calibration : {"sigmoid", "isotonic", "temperature"} or None, default=None
-        How scores become probabilities: "sigmoid" by Platt's method for each class, "isotonic" by rising steps (for a
-        thousand rows or more), "temperature" by a softmax that keeps the order of the classes. It is fitted to scores of
-        rows that the scoring model was not trained on. With it, `predict_proba` exists and `predict` returns the most
-        probable class. None: no probabilities.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With three classes or more, decision_function returns a score for each class ("ovr") or each pair ("ovo"), as in
-        `SVC`. With a budget or tolerance, the score of a pair is half the difference of the scores of its classes.
-    break_ties : bool, default=False
-        Whether equal votes of the pairs of classes are decided by the scores, as in `SVC`; otherwise the first class wins.
-        It matters for the full model only, since outputs for each class need no votes.
-    device : str, default="cpu"
-        Where rows are kept and kernels evaluated, in fit and in predict: "cpu" (compiled code on the host), "cuda" and
-        "mps" (GPUs, by torch), "auto" (the first of cuda, mps and cpu that is available), or another name in
-        `slimsvm.rows.homes.HOMES`.
-    verbose : bool, default=False
-        Print how far the fit has come.
-    random_state : int, RandomState instance or None, default=None
-        Chooses the validation rows and seeds methods that draw at random. A number makes results repeatable.
 
     Attributes
     ----------
@@ -219,72 +116,13 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     array([0, 0])
     """
 
-    goal_: Any  # OneVsRest or OneVsOne
-
-    def __init__(
-        self,
-        budget: int | float | None = None,
-        *,
-        tolerance: float | None = None,
-        scoring: str | Callable[..., float] | None = None,
-        budget_bytes: int | None = None,
-        budget_precision: str = "float32",
-        budget_us: float | None = None,
-        budget_batch_size: int = 1,
-        kernel: str | Callable[..., Array] = "rbf",
-        gamma: str | float = "scale",
-        C: float = 1.0,
-        degree: int = 3,
-        coef0: float = 0.0,
-        trainer: Any = "smo",
-        reducer: Any = "slim",
-        tol: float = 1e-3,
-        max_iter: int = -1,
-        time_limit: float | None = None,
-        warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_seconds: float = 60.0,
-        class_weight: dict[Any, float] | str | None = None,
-        multiclass: str | None = None,
-        cache_mb: float = 512,
-        validation_fraction: float = 0.2,
-        calibration: str | None = None,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        device: str = "cpu",
-        verbose: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.budget = budget
-        self.tolerance = tolerance
-        self.scoring = scoring
-        self.budget_bytes = budget_bytes
-        self.budget_precision = budget_precision
-        self.budget_us = budget_us
-        self.budget_batch_size = budget_batch_size
-        self.kernel = kernel
-        self.gamma = gamma
-        self.C = C
-        self.degree = degree
-        self.coef0 = coef0
-        self.trainer = trainer
-        self.reducer = reducer
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.checkpoint_seconds = checkpoint_seconds
-        self.class_weight = class_weight
-        self.multiclass = multiclass
-        self.cache_mb = cache_mb
-        self.validation_fraction = validation_fraction
-        self.calibration = calibration
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.device = device
-        self.verbose = verbose
-        self.random_state = random_state
+    _: KW_ONLY
+    C: float = parameter("C")
+    class_weight: dict[Any, float] | str | None = parameter("class_weight")
+    multiclass: str | None = parameter("multiclass")
+    calibration: str | None = parameter("calibration")
+    decision_function_shape: str = parameter("decision_function_shape")
+    break_ties: bool = parameter("break_ties")
 
     def fit(self, X: Matrix, y: Any, sample_weight: Any = None, *, probabilities: Any = None) -> SlimSVC:
         """Train the full model and shrink it if a budget or tolerance is set.

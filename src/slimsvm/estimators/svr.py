@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..calibration import check_calibration
 from ..checks import check_at_least_zero
 from ..goals import Regression
 from ..kernels import Array, Matrix
+from ..parameters import estimator, parameter
 from .base import KernelMachine, Labelled, fit_reporting
 from .conformal import conformal_of
 from .methods import learns_streams
@@ -38,60 +38,12 @@ def has_intervals(estimator: Any) -> bool:
     return True
 
 
+@estimator
 class SlimSVR(RegressorMixin, KernelMachine):
     """Kernel support vector regression with a budget of support vectors.
 
     Trains the exact SVM with the epsilon-insensitive loss, as `sklearn.svm.SVR` does, and shrinks it to a budget; or, with
     trainer=None, fits a small model directly to the targets, by the squared epsilon-insensitive loss.
-
-    Parameters
-    ----------
-    budget : int or float, default=None
-        The most support vectors: a count, or a fraction of the full model's. None: no limit.
-    tolerance : float, default=None
-        Keep the smallest model whose validation error is within this much of the full one's. The error is 1 - R^2, the
-        mean squared error as a share of the variance of the targets, so 0.01 keeps R^2 to within 0.01. With `budget` too,
-        the smallest within both. With neither, the full model is kept.
-    scoring : str, callable or None, default=None
-        How models are compared, as in `SlimSVC`. sample_weight is not used. None: 1 - R^2.
-    budget_bytes, budget_precision, budget_us, budget_batch_size : int, str, float, int
-        Limits on the bytes of exported C tables and on the time of `predict`, as in `SlimSVC`.
-    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2", "precomputed"} or callable, default="rbf"
-        As in `SlimSVC`.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Kernel width, as in `SVR`.
-    C : float, default=1.0
-        Cost of an error beyond epsilon. float("inf") means 1e12.
-    epsilon : float, default=0.1
-        Errors up to this size cost nothing. It is in the units of y: scale y, or epsilon.
-    degree, coef0 : int, float
-        Parameters of the poly and sigmoid kernels, as in `SVR`.
-    trainer : str, trainer or None, default="smo"
-        "smo" or an instance of `slimsvm.trainers.SMO`; "bsgd" learns row by row within a budget, in `partial_fit` too.
-        None trains no full model: a reducer that needs none then fits a model of at most `budget` support vectors.
-    reducer : str or reducer, default="slim"
-        A name in `slimsvm.reducers.REDUCERS`, or an instance, of a method that takes real targets: "slim", "spsvm",
-        "reduced-set", "cvm", "lars", "osuna-girosi", "rsvm", "nystroem" and "prune".
-    tol : float, default=1e-3
-        The largest violation of the optimality conditions at which training ends, as in `SVR`.
-    max_iter : int, default=-1
-        The most pair steps; -1 means 10 million, or a thousand for each row if that is more.
-    time_limit, warm_start, checkpoint, checkpoint_seconds : float, bool, path, float
-        The most seconds of the fit, a start from the last fit, and a file from which a fit that was cut short continues, as
-        in `SlimSVC`: for the trainer "smo" and the reducer "slim".
-    cache_mb : float, default=512
-        Memory for kernel rows, in MiB.
-    validation_fraction : float, default=0.2
-        The share of the rows on which models are compared when a budget or tolerance is given.
-    calibration : {"conformal"} or None, default=None
-        How intervals around predictions are made, for `predict_interval`: "conformal" from the errors of models that are
-        fitted like this one to a part of the rows, on the other rows (five such models for up to 2,000 rows, else one).
-    device : str, default="cpu"
-        Where rows are kept and kernels evaluated, as in `SlimSVC`.
-    verbose : bool, default=False
-        Print how far the fit has come.
-    random_state : int, RandomState instance or None, default=None
-        Chooses the validation rows and seeds methods that draw at random.
 
     Attributes
     ----------
@@ -131,64 +83,10 @@ class SlimSVR(RegressorMixin, KernelMachine):
     _labels_are = "values"
     _calibrations = ("conformal",)
 
-    def __init__(
-        self,
-        budget: int | float | None = None,
-        *,
-        tolerance: float | None = None,
-        scoring: str | Callable[..., float] | None = None,
-        budget_bytes: int | None = None,
-        budget_precision: str = "float32",
-        budget_us: float | None = None,
-        budget_batch_size: int = 1,
-        kernel: str | Callable[..., Array] = "rbf",
-        gamma: str | float = "scale",
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        degree: int = 3,
-        coef0: float = 0.0,
-        trainer: Any = "smo",
-        reducer: Any = "slim",
-        tol: float = 1e-3,
-        max_iter: int = -1,
-        time_limit: float | None = None,
-        warm_start: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_seconds: float = 60.0,
-        cache_mb: float = 512,
-        validation_fraction: float = 0.2,
-        calibration: str | None = None,
-        device: str = "cpu",
-        verbose: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.budget = budget
-        self.tolerance = tolerance
-        self.scoring = scoring
-        self.budget_bytes = budget_bytes
-        self.budget_precision = budget_precision
-        self.budget_us = budget_us
-        self.budget_batch_size = budget_batch_size
-        self.kernel = kernel
-        self.gamma = gamma
-        self.C = C
-        self.epsilon = epsilon
-        self.degree = degree
-        self.coef0 = coef0
-        self.trainer = trainer
-        self.reducer = reducer
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.checkpoint_seconds = checkpoint_seconds
-        self.cache_mb = cache_mb
-        self.validation_fraction = validation_fraction
-        self.calibration = calibration
-        self.device = device
-        self.verbose = verbose
-        self.random_state = random_state
+    _: KW_ONLY
+    C: float = parameter("C")
+    epsilon: float = parameter("epsilon")
+    calibration: str | None = parameter("calibration")
 
     def fit(self, X: Matrix, y: Any, sample_weight: Any = None) -> SlimSVR:
         """Train the full model and shrink it if a budget or tolerance is set.

@@ -21,7 +21,7 @@ from ..rows.homes import is_device_array, resolve_device, rows_on_device
 from ..rows.memory import check_mapped, empty_like_rows, gathered, is_mapped
 from ..rows.precision import BLOCK_ROWS
 from ..rows.threads import blocks
-from ..selection.budgets import Budgets
+from ..selection.limits import checked_budget
 from ..selection.search import check_selection
 
 #: the precisions that rows keep; others become float64
@@ -44,7 +44,7 @@ def check_settings(estimator: Any) -> None:
     check_at_least("degree", estimator.degree, 0)
     if not isinstance(estimator.coef0, Real) or not np.isfinite(float(estimator.coef0)):
         raise ValueError(f"coef0 must be a finite number, not {estimator.coef0!r}")
-    Budgets.of(estimator)
+    checked_budget(estimator.budget, estimator.precision, getattr(estimator, "calibration", None))
     check_selection(estimator.validation_fraction, estimator.tolerance, estimator.scoring)
     resolve_device(estimator.device)
     check_calibration(getattr(estimator, "calibration", None), estimator._calibrations)

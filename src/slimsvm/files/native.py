@@ -26,6 +26,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, NuSVC
 from sklearn.utils.validation import check_is_fitted
 
+from ..budget import AUTO
 from ..calibration import CALIBRATIONS, Conformal
 from ..estimators import MACHINES
 from ..goals import CLASSIFIERS, GOALS
@@ -79,7 +80,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 #: the format that introduced a kind of part, if it is not the first
 SINCE = {"metric": 2, "learning": 2, "newton": 2}
-#: the format that introduced projections, and that of transformers of tables
+#: the format that introduced projections and precisions, and that of transformers of tables
 PROJECTED, TABLES = 3, 4
 COMMON = ("n_features_in_", "feature_names_in_")
 #: fitted attributes that describe the training
@@ -94,6 +95,8 @@ MOST_FEATURES = 2**31 - 1
 OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", *RUN}
 #: parameters that hold paths of the machine that saved the model
 NOT_KEPT = {"memory", "checkpoint"}
+#: parameters of earlier versions, which `with_one_budget` reads
+OLD_PARAMETERS = ("budget_bytes", "budget_precision", "budget_us", "budget_batch_size", "checkpoint_seconds")
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
 SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
 MACHINE_NAMES = [kind.__name__ for kind in MACHINES]
@@ -221,6 +224,11 @@ class _Writer:
                     fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
                     if isinstance(value, Expansion) and value.metric is None:
                         del fields["metric"]  # earlier versions have no such field
+                    if isinstance(value, Expansion):
+                        self.format = max(self.format, PROJECTED if value.precision != "float32" else 1)
+                        fields = {
+                            field: part for field, part in fields.items() if field != "precision" or part != "float32"
+                        }
                     if isinstance(value, Metric):
                         self.format = max(self.format, PROJECTED if value.projection is not None else 1)
                         fields = {
@@ -293,13 +301,28 @@ def _load_params(entry: Entry, reader: Reader, kind: Any, *given: Any) -> Any:
     # the author of the file must not choose where the next fit reads pickles and writes files
     params = entry_of(entry, "params", dict)
     params |= dict.fromkeys(params.keys() & NOT_KEPT)
-    unknown = sorted(params.keys() - inspect.signature(kind).parameters.keys())
+    values = with_one_budget({key: reader.unpack(value) for key, value in params.items()})
+    unknown = sorted(values.keys() - inspect.signature(kind).parameters.keys())
     if unknown:
         raise ValueError(
             f"it has a {kind.__name__} with parameters that the one installed does not have, {short(unknown)}; "
             "install newer versions of slimsvm and scikit-learn"
         )
-    return build(kind, {key: reader.unpack(value) for key, value in params.items()}, *given)
+    return build(kind, values, *given)
+
+
+def with_one_budget(params: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters with one budget: earlier versions had four more, and one for the seconds of a checkpoint."""
+    old = {name: params.pop(name, None) for name in OLD_PARAMETERS}
+    limits = [params.get("budget")]
+    limits += [None if old["budget_bytes"] is None else f"{old['budget_bytes']} B"]
+    limits += [None if old["budget_us"] is None else f"{old['budget_us']} us"]
+    given = tuple(limit for limit in limits if limit is not None)
+    if any(value is not None for value in old.values()):
+        params["budget"] = given[0] if len(given) == 1 else given or None
+        limited = old["budget_bytes"] is not None
+        params["precision"] = old["budget_precision"] if limited else AUTO
+    return params
 
 
 def _dump_machine(model: Any, writer: _Writer, name: str) -> Entry:

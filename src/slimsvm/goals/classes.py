@@ -178,19 +178,19 @@ class OneVsOne(Classification):
 
     def _sums(self, values: Array) -> Array:
         """Return for each class the sum of the columns with its sign, (n, k)."""
-        sums = np.zeros((values.shape[0], self.n_classes))
+        lines, sums = values.T, np.zeros((self.n_classes, values.shape[0]))  # outputs are in lines, one for each column
         for i, columns in self._blocks():
-            sums[:, i] += values[:, columns].sum(axis=1)
-            sums[:, i + 1 :] -= values[:, columns]
-        return sums if self.n_classes > 2 else -sums
+            sums[i] += lines[columns].sum(axis=0)
+            sums[i + 1 :] -= lines[columns]
+        return sums.T if self.n_classes > 2 else -sums.T
 
     def votes(self, outputs: Array) -> Array:
         """Return the number of columns won by each class (n, k); an output of 0 is for the column's negative class."""
-        votes, won = np.zeros((outputs.shape[0], self.n_classes), dtype=np.int32), outputs > 0
+        votes, won = np.zeros((self.n_classes, outputs.shape[0]), dtype=np.int32), (outputs > 0).T
         for i, columns in self._blocks():
-            votes[:, i] += np.count_nonzero(won[:, columns], axis=1)
-            votes[:, i + 1 :] += ~won[:, columns]
-        return votes if self.n_classes > 2 else votes[:, ::-1]
+            votes[i] += won[columns].sum(axis=0, dtype=np.int32)
+            votes[i + 1 :] += ~won[columns]
+        return votes.T if self.n_classes > 2 else votes[::-1].T
 
     def scores(self, outputs: Array) -> Array:
         """Return votes, plus the sums of outputs scaled to less than half a vote, which break ties, as SVC does."""

@@ -311,6 +311,8 @@ class Chi2(Kernel):
 
     def __call__(self, A: Matrix, B: Matrix) -> Array:
         """Return K by scikit-learn's chi2_kernel, which takes dense rows."""
+        if not A.shape[0] * B.shape[0]:
+            return np.zeros((A.shape[0], B.shape[0]))
         return chi2_kernel(dense(A), np.abs(dense(B)), gamma=self.gamma)
 
     def values(self, A: Any, B: Any, xp: Any) -> Any:

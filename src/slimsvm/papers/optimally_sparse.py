@@ -84,7 +84,7 @@ class SlantRun:
             value, rows, column = self.worst(shortfall, self.sides)
             new = rows[self.place[rows] < 0]
             status = self.ending(value, new.size, limit)
-            if self.index.size and (status or (new.size and self.index.size in wanted)):
+            if status or (new.size and self.index.size in wanted):
                 self.found.append(self.model(shortfall))
                 yield self.found[-1], self.words
                 report(self.index.size / limit)

@@ -104,6 +104,10 @@ class Reducer:
         """Return the parts of a metric that models may learn, "factors" and "widths"; they count as bytes."""
         return frozenset()
 
+    def ranks(self, kernel: Kernel, features: int) -> tuple[int, ...]:
+        """Return the ranks of projections that models may learn under a limit in bytes; their points are short."""
+        return ()
+
     def used_model(self, step: Step) -> bool:
         """Return whether the full model was used for a step of the path; otherwise only the labels were."""
         return self.needs_model

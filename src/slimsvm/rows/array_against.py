@@ -58,8 +58,9 @@ class ArrayAgainst:
 
     def _in(self, metric: Metric, placed: Array, dtype: np.dtype) -> Callable[[Held], Any]:
         """Return a function that evaluates a tile in a metric."""
-        there = MetricPoints.of(self.on, self.kernel, placed, metric, dtype)
-        return lambda part: there.values_of(self.kernel, part.values, self.on.xp)
+        kernel, xp = self.kernel, self.on.xp  # the function must not hold the handle, which holds it
+        there = MetricPoints.of(self.on, kernel, placed, metric, dtype)
+        return lambda part: there.values_of(kernel, part.values, xp)
 
     def _values(self, some: slice, rows: Array | None = None) -> Any:
         """Return a tile of K: a slice of all rows, or of those with these numbers."""

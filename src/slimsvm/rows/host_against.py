@@ -99,7 +99,6 @@ class HostAgainst:
                 self.kernel, self.prepared, own.given, points, own.error, own.crew, precision=own.precision
             )
         if not isinstance(self.kernel, InnerKernel):
-            points = self.kernel.inside(points)
             return make_tiles(self.kernel, self.prepared, plain_points(points, metric), self.rows.crew)
         if self.prepared.values.dtype == np.float32:
             held, placed = self._in(metric, points)

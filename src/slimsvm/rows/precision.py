@@ -168,31 +168,43 @@ def _converted(given: Given, dtype: np.dtype, centre: Array | None, crew: Crew =
     X = given.X
     if issparse(X):
         values = narrow(csr_array(given.rows(), dtype=dtype))
-        return Prepared(values, squared_norms(values), centre)
+        norms = np.empty(values.shape[0])
+        crew.run(
+            lambda some: core.row_squares(values.data, values.indptr, norms, some.start, some.stop), norms.size, BLOCK_ROWS
+        )
+        return Prepared(values, norms, centre)
     if given.index is None and centre is None and not (is_mapped(X) and (X.dtype != dtype or not X.flags.c_contiguous)):
-        given = Given(np.ascontiguousarray(X, dtype=dtype))
-        norms = np.empty(given.n)
-
-        def measure(some: slice) -> None:
-            norms[some] = squared_norms(given.X[some])
-
-        crew.run(measure, given.n, BLOCK_ROWS)
-        return Prepared(given.X, norms, centre)
+        values, norms = np.ascontiguousarray(X, dtype=dtype), np.empty(given.n)
+        crew.run(
+            lambda some: core.convert_rows(values, None, None, None, norms, some.start, some.stop), given.n, COPIED_ROWS
+        )
+        return Prepared(values, norms, centre)
     return Prepared(*copied_rows(given, dtype, centre, crew), centre)
 
 
 def copied_rows(given: Given, dtype: np.dtype, centre: Array | None, crew: Crew = ALONE) -> tuple[Array, Array]:
     """Return a copy of dense rows relative to the centre, a block at a time, and the squared norms of its rows."""
     values, norms = empty_like_rows(given.X, (given.n, given.d), dtype), np.empty(given.n)
+    floats, doubles = (values, None) if dtype == np.float32 else (None, values)
+    whole = is_plain(given)
 
     def copy(some: slice) -> None:
-        rows = given.block(some)
-        with np.errstate(over="ignore", invalid="ignore"):  # the norms tell
-            values[some] = rows if centre is None else rows - centre  # subtracted in float64
-            norms[some] = squared_norms(values[some])
+        if whole:
+            core.convert_rows(given.X, centre, floats, doubles, norms, some.start, some.stop)
+            return
+        rows = np.ascontiguousarray(given.block(some))
+        rows = rows if rows.dtype.char in "fd" and rows.dtype.isnative else rows.astype(np.float64)
+        parts = (None if side is None else side[some] for side in (floats, doubles))
+        core.convert_rows(rows, centre, *parts, norms[some], 0, rows.shape[0])
 
     crew.run(copy, given.n, COPIED_ROWS)
     return values, norms
+
+
+def is_plain(given: Given) -> bool:
+    """Return whether the rows are all of an array that compiled code can read."""
+    X = given.X
+    return bool(given.index is None and X.dtype.char in "fd" and X.dtype.isnative and X.flags.c_contiguous)
 
 
 def _norms(values: Matrix, factors: Array) -> Array:
@@ -298,9 +310,8 @@ def _sparse_rows(given: Given, crew: Crew) -> csr_array | None:
     most = SPARSE_DENSITY * given.n * given.d
     if issparse(given.X):
         return csr_array(given.rows()) if given.nonzeros() < most else None
-    X = given.X
-    if given.index is None and X.dtype.char in "fd" and X.flags.c_contiguous and X.dtype.isnative:
-        return _compressed(X, most, crew)
+    if is_plain(given):
+        return _compressed(given.X, most, crew)
     nonzeros = sum(np.count_nonzero(rows) for _, rows in given.blocks())
     return csr_array(given.rows()) if nonzeros < most else None
 

@@ -7,6 +7,7 @@ rest of the kernel and weighted sums, in a fixed order. Kernels that are Python 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -277,6 +278,8 @@ def make_tiles(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew, dtype: np.d
 
     `dtype` is the precision of kernel values, by default that of the rows; only the rbf kernel may have a lower one.
     """
+    if (inside := kernel.inside(B.values)) is not B.values:
+        B = replace(B, values=inside)
     known = kernel.name in SPECS and type(kernel) is KERNELS[kernel.name]
     if not known or not (isinstance(kernel, InnerKernel) or not (A.sparse or issparse(B.values))):
         return Tiles(kernel, A, B, crew)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..budget import Budget
 from ..checks import check_at_least_zero
+from ..kernels import Array
 from .allowance import smallest
 
-#: parameters that limit the size of a model
-LIMITS = ("budget", "budget_bytes", "budget_us")
+#: the parameter that limits the size of a model
+LIMIT = "budget"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class smallest_within:  # noqa: N801  (used like a function)
         The largest loss of score allowed, in units of the score.
     parameter : str, default=None
         The parameter that limits the size, as the grid names it, such as "svc__budget". By default the one in the grid that
-        is called budget, budget_bytes or budget_us.
+        is called budget.
     metric : str, default="score"
         The name of the score, where `GridSearchCV` computes several.
 
@@ -51,8 +53,8 @@ class smallest_within:  # noqa: N801  (used like a function)
     def __call__(self, cv_results: Mapping[str, Any]) -> int:
         """Return the index of the smallest candidate that is good enough; of equal sizes, the best."""
         scores = np.asarray(cv_results[self._column(cv_results)], dtype=np.float64)
-        sizes = np.array([np.inf if size is None else float(size) for size in cv_results[self._size_column(cv_results)]])
-        return smallest(sizes, -scores, self.tolerance - np.nanmax(scores)) or 0
+        sizes = amounts(cv_results[self._size_column(cv_results)])
+        return smallest(sizes.tolist(), (-scores).tolist(), self.tolerance - np.nanmax(scores)) or 0
 
     def _column(self, cv_results: Mapping[str, Any]) -> str:
         name = f"mean_test_{self.metric}"
@@ -63,7 +65,7 @@ class smallest_within:  # noqa: N801  (used like a function)
 
     def _size_column(self, cv_results: Mapping[str, Any]) -> str:
         names = [name.removeprefix("param_") for name in cv_results if name.startswith("param_")]
-        limits = [name for name in names if name.rpartition("__")[2] in LIMITS]
+        limits = [name for name in names if name.rpartition("__")[2] == LIMIT]
         chosen = [self.parameter] if self.parameter is not None else limits
         if len(chosen) != 1 or chosen[0] not in names:
             raise ValueError(
@@ -71,3 +73,12 @@ class smallest_within:  # noqa: N801  (used like a function)
                 "one of them as parameter"
             )
         return f"param_{chosen[0]}"
+
+
+def amounts(budgets: Iterable[Any]) -> Array:
+    """Return budgets as numbers to compare; None is no limit. Raise ValueError for budgets of different kinds."""
+    found = [None if budget is None else Budget.of(budget).amount for budget in budgets]
+    kinds = {limit[0] for limit in found if limit is not None}
+    if len(kinds) > 1:
+        raise ValueError(f"budgets of the kinds {', '.join(sorted(kinds))} have no common order; give a grid of one kind")
+    return np.array([np.inf if limit is None else limit[1] for limit in found])

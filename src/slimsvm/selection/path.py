@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, overload
 
 import numpy as np
 
+from ..c_bytes import Shape
 from ..kernels import Array, Matrix
+from ..kernels.spec import SPECS
 from ..made import Made
 from ..model import CLEARLY, Expansion, Judgement, Status
 from .allowance import Allowance, largest_as_good
-from .costs import microseconds, model_bytes
+from .timing import microseconds
 
 #: steps that a printed path shows at its beginning and at its end
 SHOWN = 6
@@ -77,6 +79,8 @@ class Path:
         The place of the chosen step.
     allowance : Allowance, default=None
         Under a tolerance: the full model's validation error, the error allowed, and how the full model was judged.
+    shape : Shape, default=None
+        What exports of the models take bytes for.
 
     Examples
     --------
@@ -97,6 +101,7 @@ class Path:
     n_validation: int = 0
     kept: int | None = None
     allowance: Allowance | None = None
+    shape: Shape | None = None
 
     @property
     def models(self) -> list[Expansion]:
@@ -138,13 +143,14 @@ class Path:
         told = [] if self.allowance is None else [str(self.allowance)]
         return "\n".join([title, *told, "  size  error     settings", *lines])
 
-    def to_dict(self, precision: str = "float32", X: Matrix | None = None) -> dict[str, list[Any]]:
+    def to_dict(self, precision: str | None = None, X: Matrix | None = None) -> dict[str, list[Any]]:
         """Return the path as columns, one entry for each step; `pandas.DataFrame` takes them as they are.
 
         Parameters
         ----------
-        precision : {"float32", "int16", "int8"}, default="float32"
-            The precision of the C tables whose bytes are given; the tables of a scaler are not counted.
+        precision : {"float32", "int16", "int8", "int4"}, default=None
+            The precision of the C models whose bytes are given; by default that of each model. A scaler in front of a
+            model that was given to `compress` in a Pipeline is counted.
         X : array-like of shape (n_samples, n_features), default=None
             Rows on which each model is timed: the column "microseconds" is the time for all rows in one call.
 
@@ -155,7 +161,7 @@ class Path:
         """
         columns: dict[str, list[Any]] = {
             "size": self.sizes,
-            "bytes": [model_bytes(model, precision) for model in self.models],
+            "bytes": [self._bytes_of(model, precision) for model in self.models],
             "error": self.errors,
             "standard_error": [step.standard_error for step in self.steps],
             "settings": [step.settings for step in self.steps],
@@ -164,6 +170,51 @@ class Path:
         if X is not None:
             columns["microseconds"] = [microseconds(partial(model, X)) for model in self.models]
         return columns
+
+    def losses(self, X: Matrix, y: Array) -> dict[str, list[Any]]:
+        """Return what the theory of sparse SVMs speaks of, for each model (Cotter, Shalev-Shwartz & Srebro 2013).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels of two classes, or -1 and +1 for each output.
+
+        Returns
+        -------
+        dict of str to list
+            The columns size; squared_norm, |w|^2; vectors_bound, 4 |w|^2, the steps after which `Slant.paper` has a model
+            whose slant loss is at most the hinge loss of w; hinge_loss, the mean of max(0, 1 - y f); and slant_loss, the
+            mean of min(1, max(0, 1/2 - y f)), which is the expected error of `predict_randomized`. Sums over outputs.
+        """
+        labels = np.asarray(y)
+        signs = labels if labels.ndim > 1 else np.where(labels == np.unique(labels)[-1], 1.0, -1.0)[:, None]
+        norms, hinge, slant = [], [], []
+        for model in self.models:
+            own = model(model.points) - model.bias
+            norms.append(float((np.asarray(model.coef) * own).sum()))
+            margins = signs * model(X)
+            hinge.append(float(np.maximum(0.0, 1 - margins).sum(axis=1).mean()))
+            slant.append(float(np.clip(0.5 - margins, 0.0, 1.0).sum(axis=1).mean()))
+        bounds = [4 * norm for norm in norms]
+        return {
+            "size": self.sizes,
+            "squared_norm": norms,
+            "vectors_bound": bounds,
+            "hinge_loss": hinge,
+            "slant_loss": slant,
+        }
+
+    def _bytes_of(self, model: Expansion, precision: str | None) -> int | None:
+        """Return the bytes of the exported C; None where there is no such export."""
+        if self.shape is None or model.kernel.name not in SPECS:
+            return None
+        return self.shape.of_model(model).bytes(model.size, precision or model.precision)
+
+    def with_models(self, changed: Callable[[Expansion], Expansion]) -> Path:
+        """Return the path with changed models."""
+        return replace(self, steps=tuple(replace(step, model=changed(step.model)) for step in self.steps))
 
     def keep(self, step: Step) -> Path:
         """Return the path with this step marked as the chosen one."""

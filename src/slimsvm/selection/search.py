@@ -1,4 +1,4 @@
-"""The selection of a small model: from a full model, or from the labels only.
+"""The search for a small model: from a full model, or from the labels only.
 
 Part of the rows is kept for validation. The reducer makes models of growing size from the other rows, and the errors on the
 validation rows decide which model is kept. With few rows, this is done on several folds, and the errors are averaged.
@@ -6,32 +6,27 @@ validation rows decide which model is kept. With few rows, this is done on sever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
 
-from ..goals import Goal, OneVsOne, OneVsRest
-from ..kernels import Array, Kernel, Matrix, Precomputed
-from ..model import CLEARLY, Expansion, Fit, Holdout, Judgement, Status, Task
-from ..pairs import PairTargets
-from ..rows.homes import open_rows
-from ..rows.protocol import Meter, Rows
-from ..run import BY_ITSELF, Run
+from ..kernels import Array
+from ..model import CLEARLY, Expansion, Status, Task
+from ..run import Run
 from ..warning import warn_user
 from .allowance import MOST_RECALL_LOST, Allowance
-from .budgets import Budgets, Costs, size_limit
-from .costs import NO_SCALER, ScalerTables, microseconds
-from .folds import CUT_SHORT, FoldPaths, fold_rows, judge_folds
+from .folds import CUT_SHORT, FoldPaths
+from .judge import AGREEMENT, Baseline, Judge
+from .limits import ALONE, Around, Limits
 from .path import Path, Step, sizes_up_to
+from .problem import Problem
 from .scoring import Scoring
-from .units import NO_UNITS, Units
+from .units import Units
 
 #: a model within a tolerance is searched up to this size first; each further search goes so many times as far. More: fewer
 #: searches for large models, and longer ones for small models
@@ -44,287 +39,134 @@ IN_DOUBT = 1.0
 #: the factor from a C of absolute errors to one of squared errors, for targets of variance 1. Their slopes are equal at an
 #: error of a sixth, which many errors are near; more: less regularisation of small regressors
 SQUARED_FOR_ABSOLUTE = 3.0
-#: the most targets of pairs of classes, 2 GiB
-MOST_TARGETS = 1 << 28
-#: how a full model is judged where it has no labels but its own
-AGREEMENT = "its own predictions, with which small models should agree"
-#: the judgement of a full model that other models are compared with
-NO_ERROR = Judgement(0.0, 0.0)
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """The full models that small models are compared with: their validation error, how it was found, and each fold's."""
-
-    judgement: Judgement
-    judged: str
-    models: tuple[Expansion, ...] = ()
-
-
-def itself(estimator: Any) -> Any:
-    """Return the estimator."""
-    return estimator
+#: a model, and the path that it was chosen from; None for a full model
+Found = tuple[Expansion, Path | None]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Rows, labels and settings from which one model is selected; the validation rows are the same in every run."""
+    """The selection of one small model: the problem, how models are judged, what they may cost, and the reducer."""
 
-    X: Matrix
-    labels: Array  # in the form of the goal
-    weights: Array
-    kernel: Kernel
-    goal: Goal
+    problem: Problem
+    judge: Judge
+    limits: Limits
     reducer: Any
-    seed: int
-    ids: Array  # the rows' numbers in the training set
-    validation_fraction: float = 0.2
-    device: str = "cpu"
-    cache_mb: float = 512.0
-    meter: Meter = field(default_factory=Meter)
-    budgets: Budgets = field(default_factory=Budgets)
-    scoring: Scoring | None = None  # instead of the goal's own loss
-    estimator: Any = None  # the estimator that models are scored and timed in
-    deployed: Callable[[Any], Any] = itself  # from the estimator to a Pipeline that predicts `raw` rows
-    raw: Any = None  # rows before the transformers of a Pipeline; None means X
-    scaler: ScalerTables = NO_SCALER  # these transformers as C tables
     follow: bool = True  # whether the reducer gets the full model; otherwise it works from the labels only
-    run: Run = BY_ITSELF  # whom all work tells how far it is, when it must end, and where its states are saved
     squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise its unit is 1 / that of targets
-    units: Units = NO_UNITS  # of labels that are values
-    probabilities: Array | None = None  # (n, k): what small models are fitted to in place of labels
-    held_out: int = 0  # so many of the last rows are the validation rows; 0: they are drawn
 
     @classmethod
-    def of(cls, estimator: Any, seed: int, X: Matrix, labels: Array, weights: Array, **more: Any) -> Selection:
+    def of(cls, estimator: Any, problem: Problem, reducer: Any, around: Around = ALONE, **more: Any) -> Selection:
         """Return the selection with the settings of an estimator."""
-        return cls(
-            X,
-            labels,
-            weights,
-            seed=seed,
-            validation_fraction=estimator.validation_fraction,
-            device=estimator._home or estimator.device,
-            cache_mb=estimator.cache_mb,
-            budgets=Budgets.of(estimator),
-            scoring=Scoring.of(estimator.scoring),
-            estimator=estimator,
-            **more,
-        )
+        judge = Judge(Scoring.of(estimator.scoring), estimator)
+        return cls(problem, judge, Limits.of(estimator, problem, reducer, around), reducer, **more)
 
-    @property
-    def strata(self) -> Array:
-        """The class of each row; 0 without classes."""
-        strata = self.goal.strata(self.labels)
-        return np.zeros(self.labels.size, dtype=np.intp) if strata is None else strata
+    def on(self, run: Run) -> Selection:
+        """Return the selection whose work is part of this run."""
+        return replace(self, problem=replace(self.problem, run=run))
 
-    def split(self) -> tuple[Array, Array]:
-        """Return the training rows and the validation rows; a class with too few rows is in both."""
-        return self.fold_rows()[0]
-
-    def fold_rows(self) -> list[tuple[Array, Array]]:
-        """Return the training rows and the validation rows of each fold."""
-        if self.held_out:
-            rows = np.arange(self.labels.size)
-            return [(rows[: -self.held_out], rows[-self.held_out :])]
-        return fold_rows(self.strata, self.validation_fraction, self.seed)
-
-    def folds(self) -> list[Task]:
-        """Return the tasks of the split and, with few rows, of further folds."""
-        rows = self.fold_rows()
-        runs = [self.run.within(f"fold {number}").of(number, len(rows)) for number in range(len(rows))]
-        return [replace(self, run=run).task(*each) for run, each in zip(runs, rows, strict=True)]
-
-    def within(self, name: str) -> Selection:
-        """Return the selection whose tasks save their states under this name."""
-        return replace(self, run=self.run.within(name))
-
-    def rows(self, index: Array, error: float = np.inf) -> Rows:
-        """Return some of the rows in the home of the device, with kernel values to within `error`."""
-        return open_rows(
-            self.kernel,
-            self.X,
-            device=self.device,
-            meter=self.meter,
-            cache_mb=self.cache_mb,
-            error=error,
-            ids=self.ids[index],
-            index=None if index.size == self.labels.size else index,
-        )
-
-    def task(
-        self, train: Array, validation: Array | None = None, error: float = np.inf, targets: PairTargets | None = None
-    ) -> Task:
-        """Return the task on some of the rows, with others for validation; targets are written out by default."""
-        return Task(
-            rows=self.rows(train, error),
-            targets=self._targets(train) if targets is None else targets,  # type: ignore[arg-type]
-            weights=self.weights[train],
-            rng=np.random.default_rng(self.seed),
-            holdout=None if validation is None else self.holdout(validation),
-            goal=self.goal,
-            run=self.run,
-        )
-
-    def _targets(self, train: Array) -> Array:
-        """Return the targets of some rows, written out; pairs of very many classes would take too much memory."""
-        if isinstance(self.goal, OneVsOne) and train.size * self.goal.outputs > MOST_TARGETS:
-            raise ValueError(
-                f"small models with an output for each pair of {self.goal.n_classes:,} classes need {self.goal.outputs:,} "
-                f"targets for each of {train.size:,} rows, more than {MOST_TARGETS >> 27} GiB; give multiclass='ovr', "
-                "which has an output for each class"
-            )
-        if self.probabilities is not None and isinstance(self.goal, OneVsRest):
-            return self.goal.targets_of(self.probabilities[train])
-        return self.goal.encode(self.labels[train])
-
-    def whole(self, error: float = np.inf) -> Task:
-        """Return the task on all rows."""
-        return self.within("all rows").task(np.arange(self.labels.size), error=error)
-
-    def training(self, trainer: Any, error: float) -> Task:
-        """Return the task on all rows for a trainer, without the zeros of pairs of classes if it takes `PairTargets`."""
-        pairs = isinstance(self.goal, OneVsOne) and self.goal.outputs > 1 and trainer.takes_pairs
-        targets = PairTargets(self.labels, self.goal.n_classes) if pairs else None
-        return self.within("training").task(np.arange(self.labels.size), error=error, targets=targets)
-
-    def holdout(self, validation: Array) -> Holdout:
-        """Return the validation rows with their labels and weights."""
-        labels, scorer = self.labels[validation], None
-        if self.scoring is not None:
-            scorer = self._scorer(self.scoring, self.scoring.rows_of(self.X, validation), labels)
-        return Holdout(self.rows(validation), labels, self.weights[validation], self.goal, scorer)
-
-    def _scorer(self, scoring: Scoring, rows: Matrix, labels: Array) -> Callable[[Expansion, Array], Judgement]:
-        """Return a function that judges models by a scorer, with values in the user's unit."""
-        units = self.units
-        if not self.goal.real:
-            return scoring.judge(self.estimator, self.goal, rows, labels, self.seed)
-        judged = scoring.judge(self.estimator, self.goal, rows, units.outside(labels), self.seed)
-        return lambda model, outputs: judged(units.model_outside(model), units.outside(outputs))
-
-    def judged(self, full: Expansion) -> Judgement:
-        """Return the validation error of a full model, on the validation rows of all folds."""
-        if not self.goal.labelled:
-            return self._judged_by_itself(full)
-        return judge_folds(self.folds(), lambda _: full)
-
-    def following(self, full: Expansion) -> Selection:
-        """Return the selection with the full model's scores as labels, if rows have no labels."""
-        if self.goal.labelled:
-            return self
-        scores = full.on(self.rows(np.arange(self.labels.size))).ravel()
-        variance = float(np.cov(scores, aweights=self.weights, ddof=0)) or 1.0
-        return replace(self, labels=scores, goal=replace(self.goal, variance=variance))  # type: ignore[type-var]
-
-    def _judged_by_itself(self, full: Expansion) -> Judgement:
-        """Return the full model's judgement if its own scores are the labels."""
-        return NO_ERROR if self.scoring is None else judge_folds(self.following(full).folds(), lambda _: full)
+    def task(self, train: Array) -> Task:
+        """Return the task of a reducer on some of the rows."""
+        return replace(self.problem.task(train), room=self.limits.room)
 
     def baseline(self, trainer: Any, error: float) -> tuple[Baseline | None, Array | None]:
-        """Return the full models of the folds, and coefficients from which training on all rows can start.
+        """Return the full models of the folds, and coefficients from which training on all rows can start."""
+        return self.judge.baseline(self.problem, trainer, error)
 
-        There are none where a second run would make the model another one, since its steps depend on the rows drawn before.
-        Return (None, None) if small models are compared with the full model of all rows.
-        """
-        if not self.goal.labelled:
-            return None, None
-        index = self.fold_rows()
-        fits = list[Fit]()
-        for number, (train, _) in enumerate(index):
-            share = self.run.share(1 / (len(index) + 1 - number))  # the last share is for training on all rows
-            fits.append(trainer.fit(replace(self, run=share.within(f"baseline {number}")).task(train, error=error)))
-        start = None
-        if fits[0].dual is not None and not (fits[0].draws is not None and fits[0].draws.any()):
-            start = np.zeros((self.labels.size, self.goal.outputs))
-            start[index[0][0]] = fits[0].dual
-        models = tuple(fit.model.written_out() for fit in fits)
-        return self.refitted(models), start
-
-    def refitted(self, models: Sequence[Expansion]) -> Baseline:
-        """Return the baseline of full models that were fitted without the validation rows of their folds."""
-        judged = judge_folds(self.folds(), lambda number: models[number])
-        return Baseline(judged, "full models fitted without the validation rows", tuple(models))
-
-    def limit(self, full: Expansion | None) -> int | None:
-        """Return the support vectors that the budgets allow; None without budgets, or if the full model is within them.
-
-        Impossible budgets raise ValueError with the nearest possible ones.
-        """
-        shape = self.X.shape[1], self.goal.outputs
-        costs = Costs(self.kernel, *shape, self._time_of_size, self.scaler, self.reducer.learned(self.kernel))
-        return size_limit(self.budgets, costs, self.labels.size if full is None else full.size, full is not None)
-
-    def select(
-        self, full: Expansion, tolerance: float | None = None, baseline: Baseline | None = None
-    ) -> tuple[Expansion, Path | None]:
+    def select(self, full: Expansion, tolerance: float | None = None, baseline: Baseline | None = None) -> Found:
         """Return the model to keep and the path it is from.
 
-        With a `tolerance`, that is the smallest model within the budgets whose error is at most the `baseline`'s plus the
-        tolerance; otherwise the best within the budgets. The baseline is by default the full model's own error. The full
-        model is returned, without a path, if it is within the budgets or no smaller model is good enough. After Ctrl-C
+        With a `tolerance`, that is the smallest model within the budget whose error is at most the `baseline`'s plus the
+        tolerance; otherwise the best within the budget. The baseline is by default the full model's own error. The full
+        model is returned, without a path, if it is within the budget or no smaller model is good enough. After Ctrl-C
         the status of the path is INTERRUPTED, and the model is the best so far.
         """
-        limit = self.limit(full)
+        limit = self.limits.size(full.size, full=True)
         if (limit is None and tolerance is None) or full.size < 2:
-            return full, None
+            return self.limits.kept(full), None
         full = full.written_out() if self.follow else full  # reducers take an array of coefficients
-        selection = self.following(full)
+        limits = self.limits.counted(full.size, full=True)
+        search = replace(self, problem=self.problem.following(full), limits=limits)
+        inside = search._in_units()
+        same = inside._model_inside(full)
+        found: Found
         if tolerance is None:
-            return selection.best(limit or 1, full)
-        self._warn_of_rare_classes(tolerance)
-        given = baseline or Baseline(self.judged(full), AGREEMENT)
-        allowance = Allowance(given.judgement, tolerance, given.judged, selection._class_rows())
-        return selection._in_units(full, lambda inside, same: inside._smallest(same, limit, allowance, given.models))
+            found = inside._best(limit or 1, same)
+        else:
+            search._warn_of_rare_classes(tolerance)
+            given = baseline or Baseline(self.judge.judged(self.problem, full), AGREEMENT)
+            allowance = Allowance(given.judgement, tolerance, given.judged, search._class_rows())
+            found = inside._smallest(same, limit, allowance, given.models)
+        model, path = inside._outside(*found)
+        return self.limits.kept(full) if found[0] is same else model, path
 
-    def best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path | None]:
-        """Return the best model of at most `limit` points, and its path: from the full model, or from the labels only.
+    def from_labels(self) -> Found:
+        """Return the best model within the budget, made from the labels only, and its path."""
+        limit = self.limits.size(self.problem.n, full=False) or 1
+        inside = replace(self, limits=self.limits.counted(self.problem.n, full=False))._in_units()
+        return inside._outside(*inside._best(limit, None))
 
-        The largest model is kept unless a smaller one is clearly better. If that is in doubt after the first fold, all
-        folds decide.
-        """
-        return self._in_units(full, lambda inside, same: inside._best(limit, same))
+    # Units.
 
-    def _in_units(
-        self, full: Expansion | None, search: Callable[[Selection, Expansion | None], tuple[Expansion, Path | None]]
-    ) -> tuple[Expansion, Path | None]:
-        """Return the result of a search on standardised values, in the user's unit; classes are not changed."""
-        if not self.goal.real:
-            return search(self, full)
-        units = Units.of(self.labels, self.weights)
-        same = None if full is None else units.model_inside(full)
-        found, path = search(self._inside(units), same)
-        model = full if found is same and full is not None else units.model_outside(found)
-        return model, None if path is None else units.path_outside(path)
-
-    def _inside(self, units: Units) -> Selection:
-        """Return the selection with standardised labels.
+    def _in_units(self) -> Selection:
+        """Return the selection with standardised values as labels; classes are not changed.
 
         Reducers use squared errors. A C of absolute errors has the unit 1 / that of the labels. It becomes a C of squared
         errors here, through the weights that it multiplies.
         """
-        goal: Any = self.goal
-        goal = replace(goal, epsilon=goal.epsilon / units.scale, variance=goal.variance / units.scale**2)
+        problem, goal = self.problem, self.problem.goal
+        if not goal.real:
+            return self
+        units = Units.of(problem.labels, problem.weights)
+        scaled: Any = goal
+        scaled = replace(scaled, epsilon=scaled.epsilon / units.scale, variance=scaled.variance / units.scale**2)
         absolute = goal.labelled and not self.squared
-        weights = self.weights * SQUARED_FOR_ABSOLUTE / units.scale if absolute else self.weights
-        return replace(self, labels=units.inside(self.labels), goal=goal, weights=weights, units=units)
+        weights = problem.weights * SQUARED_FOR_ABSOLUTE / units.scale if absolute else problem.weights
+        problem = replace(problem, labels=units.inside(problem.labels), goal=scaled, weights=weights)
+        return replace(self, problem=problem, judge=replace(self.judge, units=units))
+
+    def _model_inside(self, full: Expansion) -> Expansion:
+        """Return a full model in the units of the labels."""
+        return self.judge.units.model_inside(full) if self.problem.goal.real else full
+
+    def _outside(self, model: Expansion, path: Path | None) -> Found:
+        """Return a model and its path in the user's unit."""
+        if self.problem.goal.real:
+            units = self.judge.units
+            model, path = units.model_outside(model), None if path is None else units.path_outside(path)
+        return model, None if path is None else replace(path, shape=self.limits.shape)
+
+    # The search along paths.
 
     def _best(self, limit: int, full: Expansion | None) -> tuple[Expansion, Path]:
+        """Return the best model of at most `limit` points.
+
+        The largest model is kept unless a smaller one is clearly better. If that is in doubt after the first fold, all
+        folds decide.
+        """
         folds = self._on_folds(full)
         path = self._extended(folds, limit, count=1)
+        limit = self.limits.reached(limit, path)
         if path.best(limit, IN_DOUBT).size < path.up_to(limit).size and path.status not in CUT_SHORT:
             path = self._extended(folds, limit)
-        return self._finished(path, path.best(limit), folds)
+        chosen, path = self._in_tables(path, limit, folds)
+        return chosen._finished(path, path.best(limit), folds)
+
+    def _in_tables(self, path: Path, limit: int, folds: FoldPaths) -> tuple[Selection, Path]:
+        """Return the selection with the precision of tables decided, and the models that are within the budget in it."""
+        limits = self.limits.decided(path, limit, folds.tasks[0].judge)
+        return replace(self, limits=limits), limits.within_bytes(path)
 
     def _on_folds(self, full: Expansion | None, fulls: Sequence[Expansion] = ()) -> FoldPaths:
-        seen = full if self.follow else None
         # models that are not refined on all rows should at least follow the full model of all rows
-        own = [self.units.model_inside(each) if self.goal.real else each for each in fulls if self.reducer.finishes]
-        return FoldPaths(self.reducer, seen, self.run.deadline.within(self.reducer.time_limit), self.folds(), own)
+        own = [self._model_inside(each) for each in fulls if self.reducer.finishes]
+        tasks = [replace(task, room=self.limits.room) for task in self.judge.folds(self.problem)]
+        deadline = self.problem.run.deadline.within(self.reducer.time_limit)
+        return FoldPaths(self.reducer, full if self.follow else None, deadline, tasks, own)
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning if the time limit cut it short."""
-        path = folds.extend(sizes_up_to(limit, self.reducer.sizes_per_doubling), count)
+        sizes = {*sizes_up_to(limit, self.reducer.sizes_per_doubling), *self.limits.sizes(limit)}
+        path = self.limits.within_bytes(folds.extend(sorted(sizes), count))
         if path.status is Status.TIME_LIMIT:
             warn_user(
                 f"{type(self.reducer).__name__} {path.status.value}. The largest model that it found has {path.sizes[-1]} "
@@ -346,15 +188,20 @@ class Selection:
             step = path.within(allowance)
             if step is not None:
                 path = self._refined(folds, path, allowance)
-                return self._finished(path, path.within(allowance) or step, folds)
+                step = path.within(allowance) or step
+                chosen, path = self._in_tables(path, step.size, folds)
+                return chosen._finished(path, path.within(allowance) or path.best(step.size), folds)
             hopeless = min(path.errors) > allowance.limit and levels_off(path)
             if reach == end or path.status in CUT_SHORT or hopeless:
                 break
             reach = min(FURTHER * reach, end)
-        if path.status is Status.INTERRUPTED:
-            return (full if limit is None else path.best(limit).model), path
-        self._warn_of_no_model(reach, limit, allowance)
-        return (full, None) if limit is None else self._finished(path, path.best(limit), folds)
+        if path.status is not Status.INTERRUPTED:
+            self._warn_of_no_model(reach, limit, allowance)
+        if limit is None:
+            return full, path if path.status is Status.INTERRUPTED else None
+        limit = self.limits.reached(limit, path)
+        chosen, path = self._in_tables(path, limit, folds)
+        return chosen._finished(path, path.best(limit), folds)
 
     def _warn_of_no_model(self, reach: int, limit: int | None, allowance: Allowance) -> None:
         """Warn that no model is within the tolerance, with what was compared and what is returned."""
@@ -385,65 +232,45 @@ class Selection:
         The refinement is skipped after Ctrl-C or a time limit. The step's model is kept if Ctrl-C ends the refinement,
         which marks the path, or if the error on all rows gets clearly worse.
         """
-        step = self._quick_enough(path, step)
-        path = path.keep(step)
+        step = self.limits.quick_enough(path, step)
+        path, meant = path.keep(step).with_models(self.limits.meant), self.limits.meant
         if path.status not in CUT_SHORT:
-            self.run.during("shrink").report(1.0)  # folds that were not needed count as done
+            self.problem.run.during("shrink").report(1.0)  # folds that were not needed count as done
         if not self.reducer.finishes or path.status in CUT_SHORT or folds.deadline.over:
-            return step.model, path
+            return meant(step.model), path
         reducer = replace(self.reducer, time_limit=folds.deadline.left)
         try:
-            finished = reducer.finished(self.whole(), step, folds.full)
-            all_rows = self.holdout(np.arange(self.labels.size))
+            everything = np.arange(self.problem.n)
+            finished = reducer.finished(self.on(self.problem.run.within("all rows")).task(everything), step, folds.full)
+            all_rows = self.judge.holdout(self.problem, everything)
             worse = all_rows.judge(finished).worse_than(all_rows.judge(step.model), CLEARLY)
-            return (step.model if worse else finished), path
+            return meant(finished if not worse and self.limits.fits(finished) else step.model), path
         except KeyboardInterrupt:
-            return step.model, replace(path, status=Status.INTERRUPTED)
+            return meant(step.model), replace(path, status=Status.INTERRUPTED)
 
     # Rare classes.
 
     def _class_rows(self) -> Array | None:
         """Return the number of validation rows of each class; None without classes, or with a scorer."""
-        if not self.goal.n_classes or self.scoring is not None:
+        problem = self.problem
+        if not problem.goal.n_classes or self.judge.scoring is not None:
             return None
-        labels = np.concatenate([self.labels[validation] for _, validation in self.fold_rows()])
-        return np.bincount(labels, minlength=self.goal.n_classes)
+        labels = np.concatenate([problem.labels[validation] for _, validation in problem.fold_rows()])
+        return np.bincount(labels, minlength=problem.goal.n_classes)
 
     def _warn_of_rare_classes(self, tolerance: float) -> None:
         """Warn if a tolerance would allow a model to lose most rows of a rare class."""
-        if not self.goal.n_classes or self.scoring is not None:
+        problem, classes = self.problem, self.problem.goal.n_classes
+        if not classes or self.judge.scoring is not None:
             return
-        shares = np.bincount(self.labels, weights=self.weights, minlength=self.goal.n_classes) / self.weights.sum()
+        shares = np.bincount(problem.labels, weights=problem.weights, minlength=classes) / problem.weights.sum()
         share = float(shares[shares > 0].min())
-        if share <= 4 * tolerance and share < 0.5 / self.goal.n_classes:
+        if share <= 4 * tolerance and share < 0.5 / classes:
             warn_user(
                 f"tolerance={tolerance:g} is not well below the rarest class's share of the rows, {share:.2g}. Its recall "
                 f"is kept to within {MOST_RECALL_LOST} or one validation row. For more, lower tolerance, or give "
                 "scoring='balanced_accuracy'",
             )
-
-    # Time.
-
-    def _time(self, model: Expansion) -> float:
-        """Return the microseconds of a batch with a model, transformers included."""
-        fitted = self.estimator._with_model(model, self.goal)
-        rows = self.X if self.raw is None else self.raw
-        batch = _safe_indexing(rows, np.arange(self.budgets.batch_size) % rows.shape[0])
-        return microseconds(partial(self.deployed(fitted).predict, batch))
-
-    def _time_of_size(self, size: int) -> float:
-        """Return the microseconds of a batch with a model of that size."""
-        some = np.arange(size) % self.X.shape[0]
-        points = self.ids[some][:, None] if isinstance(self.kernel, Precomputed) else self.X[some]
-        return self._time(Expansion(self.kernel, points, np.ones((size, self.goal.outputs)), np.zeros(self.goal.outputs)))
-
-    def _quick_enough(self, path: Path, step: Step) -> Step:
-        """Return the step, or the next smaller one that predicts within the allowed time."""
-        if self.budgets.microseconds is None:
-            return step
-        smaller = [each for each in path if each.size <= step.size]
-        quick = (each for each in reversed(smaller) if self._time(each.model) <= float(self.budgets.microseconds or 0.0))
-        return next(quick, smaller[0])
 
 
 def levels_off(path: Path) -> bool:

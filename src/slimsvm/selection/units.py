@@ -44,8 +44,7 @@ class Units:
 
     def path_outside(self, path: Path) -> Path:
         """Return a path of models with outputs in the user's unit."""
-        steps = tuple(replace(step, model=self.model_outside(step.model)) for step in path.steps)
-        return replace(path, steps=steps)
+        return path.with_models(self.model_outside)
 
 
 #: for labels that are classes

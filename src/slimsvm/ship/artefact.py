@@ -31,7 +31,7 @@ NO_CLASSES: Array = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Artefact:
-    """f(x) = sum_j k(scaling(x), z_j) coef_j + bias, and the meaning of its outputs.
+    """f(x) = sum_j k(scaling(x) P, z_j) coef_j + bias, and the meaning of its outputs. P projects; None is the identity.
 
     The scaling and the points include the factors of a model's metric. Its widths multiply gamma of each point. Points are
     sparse if the model has sparse ones and the scaling leaves zeros as they are (`settled`).
@@ -52,6 +52,9 @@ class Artefact:
     preparation: Preparation | None = None  # rows are those of a table, of which this makes features
     spread: Conformal | None = None  # the errors of a regressor, of which intervals are made
     interval: float | None = None  # how far the exported intervals reach
+    projection: Array | None = None  # (d, columns of points)
+    precision: str = "float32"  # of the tables that the model was made for
+    ranges: Array | None = None  # (2, d): the ends of the features of the training rows, if the model knows them
 
     @property
     def size(self) -> int:
@@ -61,6 +64,11 @@ class Artefact:
     @property
     def features(self) -> int:
         """The length of a row."""
+        return self.columns if self.projection is None else self.projection.shape[0]
+
+    @property
+    def columns(self) -> int:
+        """The length of a point."""
         return self.points.shape[1]
 
     @property
@@ -94,6 +102,7 @@ class Artefact:
         what = f"{self.classes.size} classes" if self.classes.size else self.goal.name
         widths = "" if self.widths is None else " with a width for each point"
         sparse = f" with {self.points.nonzeros:,} nonzeros" if isinstance(self.points, SparsePoints) else ""
+        sparse += "" if self.projection is None else f" projected to {self.columns}"
         return f"{self.size:,} points of {self.features:,} features{sparse}, {what}, {self.kernel} kernel{widths}"
 
     @property
@@ -116,11 +125,22 @@ class Artefact:
         for name, values in {"points": numbers_of(self.points), "coefficients": self.coef, "bias": self.bias}.items():
             if not np.isfinite(values).all():
                 raise ValueError(f"it has {int((~np.isfinite(values)).sum())} non-finite values in its {name}")
-        if self.widths is not None:
-            Metric(None, self.widths).check(self.kernel, self.size, self.features)
+        Metric(None, self.widths, self.projection).check(self.kernel, self.size, self.columns)
         if self.scaling is not None:
             self.scaling.check(self.features)
         _check_calibration(self)
+
+    def coordinates(self, rows: Array) -> Array:
+        """Return rows of features in the coordinates of the points."""
+        scaled = rows if self.scaling is None else self.scaling(rows)
+        return scaled if self.projection is None else scaled @ self.projection
+
+    def check_plain(self, target: str) -> None:
+        """Raise ValueError if rows are projected, for a target that has no matrix."""
+        if self.projection is not None:
+            raise ValueError(
+                f"{target} has no projection, and this model was learned with one; train with metric='both' or 'fixed'"
+            )
 
     def check_rows(self, target: str, *, tables: bool = False) -> None:
         """Raise ValueError if rows are texts, or those of a table, for a target that takes numbers only."""
@@ -142,9 +162,8 @@ class Artefact:
         """Return the function whose kernel has this metric: its factors go into scaling and points."""
         if metric is None:
             return self
-        if metric.projection is not None:
-            raise ValueError("a model with a learned projection cannot be exported; fit it with metric='both' or 'fixed'")
-        widened = replace(self, widths=None if metric.widths is None else np.asarray(metric.widths, dtype=np.float64))
+        widths = None if metric.widths is None else np.asarray(metric.widths, dtype=np.float64)
+        widened = replace(self, widths=widths, projection=metric.projection)
         if metric.factors is None:
             return widened
         factors = np.asarray(metric.factors, dtype=np.float64)
@@ -176,6 +195,8 @@ class Artefact:
 
         Without `fold_scales` the scales of the features stay in the scaling.
         """
+        if self.projection is not None:
+            return _not_empty(_drop_idle_scaling(_fold_into_projection(self)))
         folds = (_fold_shift, _fold_scale, _fold_centre) if fold_scales else (_fold_shift,)
         steps = *folds, _round_centre, _drop_idle_scaling, _as_weights, _not_empty
         return reduce(lambda artefact, step: step(artefact), steps, self)
@@ -271,6 +292,19 @@ def _fold_centre(a: Artefact) -> Artefact:
     return _moved_centre(a, np.zeros_like(a.scaling.centre))
 
 
+def _fold_into_projection(a: Artefact) -> Artefact:
+    """Move the scaling into the projection and the points, if that loses no digits."""
+    if a.scaling is None or a.projection is None or a.scaling.clips:
+        return a
+    shift = a.scaling.centre * a.scaling.scale
+    projection = a.scaling.scale[:, None] * a.projection
+    if np.abs(shift).max(initial=0.0) > HARMLESS_SHIFT or not moderate(projection):
+        return a
+    if shift.any() and not a.spec.total.shift_invariant:
+        return a
+    return replace(a, points=a.table + shift @ a.projection, projection=projection, scaling=None)
+
+
 def _is_linear(a: Artefact) -> bool:
     return a.spec.value is IDENTITY and a.spec.total.inner
 
@@ -291,7 +325,7 @@ def _not_empty(a: Artefact) -> Artefact:
     """Give a constant function a point with coefficients of 0: C has no empty tables."""
     if a.size:
         return a
-    zeros: Array | SparsePoints = np.zeros((1, a.features))
+    zeros: Array | SparsePoints = np.zeros((1, a.columns))
     if isinstance(a.points, SparsePoints):
         zeros = replace(a.points, starts=np.zeros(2, dtype=np.intp))
     return replace(a, points=zeros, coef=np.zeros((1, a.outputs)), widths=None)

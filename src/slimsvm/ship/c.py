@@ -1,8 +1,8 @@
 """C: one C99 source with constant tables and a fixed loop, and a small header beside it.
 
 The source compiles by itself, allocates nothing and prints nothing; most kernels call expf or tanhf of the C library.
-Tables are float32, or integers of 8 or 16 bits with integer sums over the features. Sparse points are tables of their
-nonzeros (`c_layout`), and rows may be given by their nonzeros too.
+Tables are float32, integers of 8 or 16 bits with integer sums over the features, or codes of 4 bits (`c_coded`). Sparse
+points are tables of their nonzeros (`c_layout`), and rows may be given by their nonzeros too.
 """
 
 from __future__ import annotations
@@ -12,58 +12,89 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..c_bytes import BITS, DENSE
 from ..kernels import Matrix, dense
 from ..kernels.spec import spec_of
-from ..selection.costs import BITS
 from .artefact import Array, Artefact
 from .balance import balanced, typical_rows
+from .c_coded import CodedCSource
+from .c_integers import IntegerSource
 from .c_source import Cost, CSource, SparseCSource
+from .integers import Integers
 from .literals import check_float32, identifier
 from .quantise import predicted_alike, quantise, warn_where_coarse
-from .runtime import Runtime
+from .runtime import IntegerRuntime, Runtime
 from .sparse import SparsePoints
 
-#: tables of all features are smaller than those of nonzeros only if these are more than this part of the numbers
-DENSE = 4
+#: the precisions of tables
+PRECISIONS = ("float32", "int16", "int8", "int4")
 
 
 @dataclass(frozen=True)
 class CExporter:
     """model.c and model.h, whose functions begin with the name of the file.
 
-    `precision` is float32, int16 or int8. Integers cover features (after scaling) from -limit to limit, or the range of the
-    points and of `rows`, raw rows like those to predict; features beyond that range are clipped. Sparse points are tables
-    of their nonzeros, and the integers of such points have a step for each point: rows are not rounded or clipped.
+    `precision` is float32, int16, int8 or int4; by default that for which the model was made. Integers cover features
+    (after scaling) from -limit to limit, or the range of the points and of `rows`, raw rows like those to predict; features
+    beyond that range are clipped. Sparse points are tables of their nonzeros, and the integers of such points have a step
+    for each point: rows are not rounded or clipped. Nor are they with tables of 4 bits, or behind a projection.
+
+    `integers` writes a source without floating point, for rows of integers, and a second one that makes such rows of floats
+    (`integers.py`). Its precision is that of the model, or int8; the range of rows is that of the training rows, or of
+    `rows`.
     """
 
     ending: ClassVar[str] = ".c"
-    precision: str = "float32"
+    precision: str | None = None
     limit: float | None = None
     rows: Matrix | None = None
+    integers: bool = False
     coverage: float | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in BITS:
-            raise ValueError(f"unknown precision {self.precision!r} of C tables; there are {sorted(BITS)}")
+        if self.precision is not None and self.precision not in PRECISIONS:
+            raise ValueError(f"unknown precision {self.precision!r} of C tables; there are {', '.join(PRECISIONS)}")
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
-        """Return the source and the header, by ending."""
+        """Return the source and the header, by ending; with integers also the source that makes rows of floats integers."""
+        if self.integers:
+            whole = IntegerSource.of(self._integers(artefact), identifier(stem))
+            texts = {".c": whole.text(), ".h": whole.header(), "_quantise.c": whole.quantiser()}
+            return {ending: text.encode() for ending, text in texts.items()}
         source = self._source(artefact.covering(self.coverage), identifier(stem))
         if source.small is not None:
             warn_where_coarse(source.a, source.small, self._rows_like(replace(artefact, points=artefact.table)))
         return {".c": source.text().encode(), ".h": source.header().encode()}
 
+    def _integers(self, artefact: Artefact) -> Integers:
+        if self.limit is not None:
+            raise ValueError("integers=True has no limit: the range is that of the training rows, or of rows=")
+        if self.coverage is not None:
+            raise ValueError("integers=True has no intervals; leave coverage= out, or export without integers")
+        return Integers.of(artefact, self.precision, None if self.rows is None else self._rows_like(artefact))
+
     def cost(self, artefact: Artefact) -> Cost:
         """Return the costs of the exported model."""
+        if self.integers:
+            return IntegerSource.of(self._integers(artefact), "model").cost
         return self._source(artefact, "model", fit=False).cost
 
     def predicted_alike(self, artefact: Artefact, rows: Matrix) -> int:
         """Return on how many rows integer tables lead to the artefact's predictions."""
+        if self.integers:
+            whole = IntegerRuntime(self._integers(artefact))
+            return int(np.count_nonzero(whole(dense(rows)) == Runtime(artefact)(rows)))
         source = self._source(artefact, "model")
-        if isinstance(source, SparseCSource):
-            return int(np.count_nonzero(Runtime(source.held)(rows) == Runtime(artefact)(rows)))
+        if isinstance(source, SparseCSource | CodedCSource):
+            held = source.held if isinstance(source, SparseCSource) else source.coded.a
+            return int(np.count_nonzero(Runtime(held)(rows) == Runtime(artefact)(rows)))
         rows = dense(rows) if artefact.preparation is None else artefact.preparation(rows)
         return rows.shape[0] if source.small is None else predicted_alike(source.a, source.small, rows)
+
+    def precision_for(self, artefact: Artefact) -> str:
+        """Return the precision of the tables of an artefact."""
+        precision = self.precision or artefact.precision
+        return "int8" if self.integers and precision == "float32" else precision
 
     def _rows_like(self, artefact: Artefact) -> Array:
         """Return raw rows like those to predict."""
@@ -81,8 +112,15 @@ class CExporter:
         """Return the source of dense points, or of sparse ones; with many nonzeros, whichever has the smaller tables."""
         spec_of(artefact.kernel, "the C export")
         artefact.check_rows("the C export", tables=True)
+        precision = self.precision_for(artefact)
+        if precision == "int4" or (precision != "float32" and artefact.projection is not None):
+            if self.limit is not None:
+                raise ValueError(
+                    f"limit={self.limit:g} is for rows as integers; tables of codes take any row. Leave it out"
+                )
+            return CodedCSource.of(artefact, prefix, precision)
         if not isinstance(artefact.points, SparsePoints):
-            return self._dense_source(artefact, prefix, fit=fit)
+            return self._dense_source(artefact, prefix, precision, fit=fit)
         written = DENSE * artefact.points.nonzeros > artefact.size * artefact.features and artefact.kernel != "linear"
         if self.limit is not None and not written:
             raise ValueError(
@@ -90,14 +128,14 @@ class CExporter:
                 "Leave the limit out"
             )
         check_float32(artefact.compact())
-        sparse = SparseCSource.of(artefact, prefix, self.precision)
+        sparse = SparseCSource.of(artefact, prefix, precision)
         if not written:
             return sparse
-        dense = self._dense_source(replace(artefact, points=artefact.table), prefix, fit=fit)
+        dense = self._dense_source(replace(artefact, points=artefact.table), prefix, precision, fit=fit)
         return dense if self.limit is not None or dense.cost.flash < sparse.cost.flash else sparse
 
-    def _dense_source(self, artefact: Artefact, prefix: str, *, fit: bool) -> CSource:
-        if self.precision == "float32":
+    def _dense_source(self, artefact: Artefact, prefix: str, precision: str, *, fit: bool) -> CSource:
+        if precision == "float32":
             if self.limit is not None:
                 raise ValueError(
                     f"limit={self.limit:g} is for integer tables; give precision='int8', or leave the limit out"
@@ -108,6 +146,6 @@ class CExporter:
             a = artefact.compact() if self.limit is not None else balanced(artefact, like)
             typical = like if a.spec.total.inner else None
             rows = None if self.rows is None else like
-            small = quantise(a, BITS[self.precision], self.limit, rows, typical=typical, fit=fit)
+            small = quantise(a, BITS[precision], self.limit, rows, typical=typical, fit=fit)
         check_float32(a)
-        return CSource(a, prefix, self.precision, small)
+        return CSource(a, prefix, precision, small)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..c_bytes import sparse_layout
 from .artefact import Array
 from .sparse import ByColumn, SparsePoints, smallest
 
@@ -39,17 +40,14 @@ class Layout:
 
 def layout_of(table: ByColumn, dtype: type) -> Layout:
     """Return the smallest layout of these points, with values of this type."""
-    columns, (m, d), used = {"columns": smallest(table.columns)}, table.shape, table.columns.size
-    owners = {"owners": smallest(table.points), "values": table.values.astype(dtype)}
-    found = [Layout(columns | {"starts": smallest(table.starts)} | owners, used)]
-    # the others have at least one byte for each feature, and one for each point in each column
-    if d <= sum(found[0].tables[name].itemsize for name in ("columns", "starts")) * used:
-        found.append(Layout({"starts": smallest(table.everywhere().starts)} | owners, d))
-    if m * used <= found[0].nbytes:
-        found.append(Layout(columns | {"values": table.narrow().T.astype(dtype)}, used))
-    if m * d <= found[0].nbytes:
-        found.append(Layout({"values": table.everywhere().narrow().T.astype(dtype)}, d))
-    return min(found, key=lambda layout: layout.nbytes)
+    (m, d), used = table.shape, table.columns.size
+    listed, ragged, _ = sparse_layout(m, d, table.values.size, used, np.dtype(dtype).itemsize)
+    tables = {"columns": smallest(table.columns)} if listed else {}
+    columns = table if listed else table.everywhere()
+    if ragged:
+        owners = {"owners": smallest(columns.points), "values": columns.values.astype(dtype)}
+        return Layout(tables | {"starts": smallest(columns.starts)} | owners, columns.columns.size)
+    return Layout(tables | {"values": columns.narrow().T.astype(dtype)}, columns.columns.size)
 
 
 def rounded(points: Array | SparsePoints, bits: int) -> tuple[SparsePoints, Array]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ..c_bytes import BITS, Table, code_bytes, code_parts, laid_out, sparse_words, total
 from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER
 from ..scaling import Scaling
-from ..selection.costs import BITS
 from .artefact import Array, Artefact
 from .c_layout import Layout, layout_of, rounded
 from .literals import as_float32, c_string, class_names, float_literal, label_literals, listing, table
@@ -22,6 +22,8 @@ from .quantise import Quantised
 from .sparse import SparsePoints, needs_double, own_sums
 from .template import LICENCE, filled, source
 
+#: tables of an AVR stay in flash where its compiler can read them there (-std=gnu99), and need no RAM
+FLASH = ["#ifdef __FLASH", "#define FLASH __flash", "#else", "#define FLASH", "#endif", ""]
 #: the arguments of functions of a sparse row
 ENTRIES = "const uint32_t *index, const float *value, size_t count"
 #: what predict and scores return, in words: by how outputs become a prediction
@@ -55,11 +57,22 @@ MAP_TABLES = {
 
 @dataclass(frozen=True)
 class Cost:
-    """The costs of a C model: bytes of constant tables, bytes on the stack, multiply-adds per prediction."""
+    """The costs of a C model: its constant tables and parts of code, bytes on the stack, multiply-adds per prediction."""
 
-    flash: int
+    tables: tuple[Table, ...]
+    parts: tuple[str, ...]
     ram: int
     multiply_adds: int
+
+    @property
+    def flash(self) -> int:
+        """The bytes of the tables."""
+        return total(self.tables)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of text and data, compiled by `gcc -Os` for x86-64."""
+        return laid_out(self.tables) + code_bytes(self.parts)
 
 
 @dataclass(frozen=True)
@@ -111,18 +124,26 @@ class CSource:
         small, decision = self.small, self.a.decision
         return {
             "SPARSE": 0,
+            "CODED": 0,
+            "PROJECTED": self.a.projection is not None,
+            "SCALED": bool(self.scaling_parts),
             "BITS": 32 if small is None else small.grid.bits,
             "INTEGER_TABLES": small is not None,
             "UPPER_HALVES": self.short_scaling or self.short_bias,
             "SHORT_SCALING": self.short_scaling,
             "WIDTHS": 0 if self.a.widths is None else "FLOATS" if small is None else "SMALL_FLOATS",
-            "PREPARED": bool(self.scaling_parts),
+            "PREPARED": self.prepares,
             "CLIPS": "low" in self.scaling_parts,
             "POWER": self.a.spec.value is POWER,
             "DECISION": "VALUE_ITSELF" if decision is Decision.VALUE else decision.name,
             "MAP": self.map.upper() if self.map else 0,
             "CLASSES": self.a.classes.size,
         }
+
+    @property
+    def prepares(self) -> bool:
+        """Whether rows are scaled or projected first."""
+        return bool(self.scaling_parts) or self.a.projection is not None
 
     @property
     def words(self) -> dict[str, str]:
@@ -147,10 +168,15 @@ class CSource:
             "VALUE": self.value,
             "SUM_OF_FOUR": total if small is None else f"(float)({total})",
             "FINER": "FINE *" if fine else "",
-            "KERNEL": f"kernel({'row' if self.scaling_parts else 'x'}, z{self.width_read})",
+            "KERNEL": f"kernel({'row' if self.prepares else 'x'}, z{self.width_read})",
             "START": "bias[k]" if small is None else "0",
             "BIAS": "upper_half(bias[k])" if self.short_bias else "bias[k]",
-            "NEXT_POINT": "z += FEATURES,",
+            "NEXT": f"j++, z += {'RANK' if a.projection is not None else 'FEATURES'}, c += OUTPUTS",
+            "NEXT_VALUE": f"j++, z += {'RANK' if a.projection is not None else 'FEATURES'}",
+            "COEF": "c[k]",
+            "COEF_OF": "coef[j * OUTPUTS + k]",
+            "PROJECTION": "projection[i * RANK + r]",
+            "LENGTH": "RANK" if a.projection is not None else "FEATURES",
             **{name.upper(): word for name, word in read.items()},
             "SHIFT": f"(FINE * {read['shift']})" if fine and "shift" in read else read.get("shift", ""),
             "ROW_END": f"{end}",
@@ -239,6 +265,8 @@ class CSource:
         else:
             numbers = {"points": small.points, "coef": small.coef}
         bias = as_float32(a.bias, "bias") if small is None else small.bias
+        if a.projection is not None:
+            scaling |= {"projection": as_float32(a.projection, "projection")}
         return scaling | numbers | self.width_table | {"bias": bias} | self.map_tables
 
     @property
@@ -263,12 +291,48 @@ class CSource:
         """Bytes and work."""
         a = self.a
         entry = 4 if self.small is None else self.small.row_bits // 8
-        stack = (entry * a.features if self.scaling_parts else 0) + self.decision_stack
-        work = a.size * (a.features + self.needed + (a.widths is not None)) + (a.features if self.scaling_parts else 0)
-        flash = sum(values.nbytes for values in self.arrays.values())
+        stack = (entry * a.columns if self.prepares else 0) + self.decision_stack
+        work = a.size * (a.columns + self.needed + (a.widths is not None)) + (a.features if self.scaling_parts else 0)
+        work += 0 if a.projection is None else a.projection.size
+        return self._cost(stack, work)
+
+    def _cost(self, stack: int, work: int) -> Cost:
+        """Return the costs with those of tables and code."""
+        tables = tuple((values.nbytes, values.itemsize) for values in self.arrays.values())
         if self.prepared is not None:
-            flash, stack = flash + self.prepared.nbytes, stack + self.prepared.stack
-        return Cost(flash, stack, work)
+            tables, stack = (*tables, (self.prepared.nbytes, 4)), stack + self.prepared.stack
+        return Cost(tables, tuple(self.parts), stack, work)
+
+    @property
+    def parts(self) -> list[str]:
+        """The names of the parts of the code that matter for its length."""
+        return code_parts(
+            kernel=self.a.kernel,
+            precision=self.precision,
+            decision=self.a.decision,
+            features=self.a.columns,
+            preparation=self.preparation,
+            widths=self.a.widths is not None,
+            projected=self.a.projection is not None,
+            map=self.map,
+            sparse=self.layout_words,
+        )
+
+    @property
+    def preparation(self) -> str:
+        """What happens to a row before the kernel, in a word."""
+        if not self.scaling_parts:
+            return ""
+        if self.short_scaling:
+            return "short"
+        if "low" in self.scaling_parts:
+            return "clips"
+        return "tables" if self.scaling_parts.keys() & self.arrays.keys() else "constants"
+
+    @property
+    def layout_words(self) -> str:
+        """The layout of sparse points in words; empty for dense ones."""
+        return ""
 
     @property
     def needed(self) -> int:
@@ -328,10 +392,13 @@ class CSource:
         a = self.a
         lines = [f"#include <{name}.h>" for name in self.headers()]
         lines += [""] * bool(lines)
-        lines += [f"#define FEATURES {a.features}", f"#define POINTS {a.size}", f"#define OUTPUTS {a.outputs}"]
+        lines += FLASH
+        lines += [f"#define FEATURES {a.features}"]
+        lines += [f"#define RANK {a.columns}"] * (a.projection is not None or bool(self.branches["CODED"]))
+        lines += [f"#define POINTS {a.size}", f"#define OUTPUTS {a.outputs}"]
         lines += [f"#define CLASSES {a.classes.size}"] * (a.classes.size > 2 or bool(self.map))
         lines += [f"#define SCORES {a.scores}"] * bool(self.map)
-        values = {parameter.name.upper(): a.parameters[parameter.name] for parameter in a.spec.parameters}
+        values = self.parameters
         values |= {name.upper(): float(v[0]) for name, v in self.scaling_parts.items() if name not in self.arrays}
         values |= {} if self.small is None else self.units(self.small)
         values |= {"LEAST": LEAST} if self.map else {}
@@ -339,6 +406,11 @@ class CSource:
         values |= {"TEMPERATURE": calibration.temperature} if self.map in ("temperature", "softmax") else {}
         lines += [f"#define {key} {v if isinstance(v, int) else float_literal(v)}" for key, v in values.items()]
         return "\n".join(lines)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters of the kernel by their names in C."""
+        return {parameter.name.upper(): self.a.parameters[parameter.name] for parameter in self.a.spec.parameters}
 
     def units(self, small: Quantised) -> dict[str, float]:
         """Return what sums over features and coefficients are multiplied by, and points, where rows are finer."""
@@ -350,7 +422,7 @@ class CSource:
         """Return all numbers of the model."""
         texts = []
         for name, values in self.arrays.items():
-            texts.append(f"static const {c_type(values)} {name}[{values.size}] = {{\n{table(values, 'f')}\n}};")
+            texts.append(f"static const FLASH {c_type(values)} {name}[{values.size}] = {{\n{table(values, 'f')}\n}};")
         return "\n\n".join(texts)
 
     # The header.
@@ -494,7 +566,8 @@ class SparseCSource(CSource):
             "POINT_VALUE": f"(double)({value})" if double else value,
             "COLUMNS": f"{self.layout.columns}",
             "KERNEL": f"kernel({'(float)' * double}s[j]{self.width_read})",
-            "NEXT_POINT": "",
+            "NEXT": "j++, c += OUTPUTS",
+            "NEXT_VALUE": "j++",
             "Prediction": self.returns,
             "INVALID": self.invalid,
             **{f"model_{name}": f"{self.prefix}_{name}" for name in ("predict", "scores", "proba")},
@@ -549,7 +622,17 @@ class SparseCSource(CSource):
         stack = (8 if self.number == "double" else 4) * self.a.size + self.decision_stack
         each = self.has_own + (self.a.scaling is not None)
         work = self.points.nonzeros + each * self.a.features + self.fixed_work
-        return Cost(sum(values.nbytes for values in self.arrays.values()), stack, work)
+        return self._cost(stack, work)
+
+    @property
+    def preparation(self) -> str:
+        """What happens to the numbers of a row, in a word."""
+        return "" if self.a.scaling is None else "tables"
+
+    @property
+    def layout_words(self) -> str:
+        """The layout of the points in words."""
+        return sparse_words(listed=self.layout.listed, ragged=self.layout.ragged, double=self.number == "double")
 
     @property
     def fixed_work(self) -> int:

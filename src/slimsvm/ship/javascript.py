@@ -12,8 +12,10 @@ import numpy as np
 from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER, spec_of
+from ..rounding import Table
 from . import javascript_words, preparation_javascript
 from .artefact import Array, Artefact
+from .coded import Coded
 from .javascript_types import declarations
 from .literals import as_float32, encoded, label_literals, listing, table
 from .sparse import SparsePoints, own_sums, smallest
@@ -41,6 +43,19 @@ MAP_TABLES = {
     "sigmoid": {"slope": "slope", "shift": "shift"},
     "isotonic": {"scores": "knotScores", "values": "knotValues", "starts": "knotStarts"},
 }
+#: terms and kernel values of tables of codes, rounded to float32 after each operation
+ROUNDED_TERMS = {
+    "inner": "round(x * z)",
+    "squares": "round(round(x - z) ** 2)",
+    "manhattan": "round(Math.abs(x - z))",
+    "chi_squared": "(round(x + z) !== 0 ? round(round(round(x - z) ** 2) / round(x + z)) : 0)",
+}
+ROUNDED_VALUES = {
+    "identity": "s",
+    "exp": "exponential(round(-GAMMA * s))",
+    "power": "power(round(round(GAMMA * s) + COEF0))",
+    "tanh": "tangent(round(round(GAMMA * s) + COEF0))",
+}
 #: the lines of the module's comment about rows
 ABOUT_ROWS = [
     "//",
@@ -63,6 +78,8 @@ export function interval(row) {{
 class JavaScriptExporter:
     """A module that exports features, classes, scores(row) and predict(row); tables are Float32Array, sums double.
 
+    `precision` is float32 or int4, by default the one for which the model was made; int4 computes in float32, as C does.
+
     `featureNames` are the names of the columns that the model was trained on, if it knows them. Types for TypeScript are
     in a file beside it.
 
@@ -70,13 +87,20 @@ class JavaScriptExporter:
     """
 
     ending: ClassVar[str] = ".mjs"
+    precision: str | None = None
     coverage: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.precision not in (None, "float32", "int4"):
+            raise ValueError(f"unknown precision {self.precision!r} of JavaScript tables; there are ['float32', 'int4']")
 
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:
         """Return the module and the types of what it exports."""
         spec_of(artefact.kernel, "the JavaScript export")
-        a = artefact.covering(self.coverage).compact()
-        pieces = [_head(a, stem), *_tables(a), filled(source("model.mjs"), _branches(a), _words(a))]
+        covered = artefact.covering(self.coverage)
+        coded = Coded.of(covered, "int4") if (self.precision or artefact.precision) == "int4" else None
+        a = covered.compact() if coded is None else coded.a
+        pieces = [_head(a, stem), *_tables(a, coded), filled(source("model.mjs"), _branches(a, coded), _words(a, coded))]
         pieces += [] if a.interval is None else [INTERVAL.format(reach=a.interval)]
         return {self.ending: "\n".join(pieces).encode(), ".d.mts": declarations(a, stem).encode()}
 
@@ -110,19 +134,43 @@ def _head(a: Artefact, stem: str) -> str:
 # Tables and constants.
 
 
-def _tables(a: Artefact) -> list[str]:
+def _tables(a: Artefact, coded: Coded | None) -> list[str]:
     """Return the numbers of a model as statements."""
-    coded = _sparse_arrays(a)
-    plain = {} if coded else {"points": as_float32(a.table, "points"), "coef": as_float32(a.coef, "coefficients")}
+    if coded is not None:
+        return [DECODE, "\n".join([*_code_lines(coded), *_plain_lines(a, coded), ""])]
+    packed = _sparse_arrays(a)
+    plain = {} if packed else {"points": as_float32(a.table, "points"), "coef": as_float32(a.coef, "coefficients")}
+    if a.projection is not None:
+        plain["projection"] = as_float32(a.projection, "projection")
     if a.widths is not None:
-        (coded or plain)["widths"] = as_float32(a.widths, "widths", each=True)
-    lines = [f"const {name} = {encoded(values)};" for name, values in coded.items()]
+        (packed or plain)["widths"] = as_float32(a.widths, "widths", each=True)
+    lines = [f"const {name} = {encoded(values)};" for name, values in packed.items()]
     lines += [f"const {name} = new Float32Array([\n{table(values)}\n]);" for name, values in plain.items()]
-    lines += [f"const {name} = [\n    {listing(map(_number, values))}\n];" for name, values in _doubles(a).items()]
-    lines += [f"const {name} = {value!r};" for name, value in _constants(a).items()]
+    lines += _plain_lines(a, None)
     words = [] if a.words is None else [javascript_words.tables(a.words)]
     words += [] if a.preparation is None else [preparation_javascript.table_code(a.preparation)]
-    return [DECODE] * bool(coded or a.words) + words + ["\n".join([*lines, ""])]
+    return [DECODE] * bool(packed or a.words) + words + ["\n".join([*lines, ""])]
+
+
+def _plain_lines(a: Artefact, coded: Coded | None) -> list[str]:
+    """Return the numbers in double precision, and the constants."""
+    lines = [f"const {name} = [\n    {listing(map(_number, values))}\n];" for name, values in _doubles(a).items()]
+    return lines + [f"const {name} = {value!r};" for name, value in _constants(a, coded).items()]
+
+
+def _code_lines(coded: Coded) -> list[str]:
+    """Return the tables of codes, which `expand` reads."""
+    tables, lines = {"points": coded.points, "coef": coded.coef, "projection": coded.projection}, []
+    lines += [f"const BITS = {coded.bits};"]
+    for name, codes in tables.items():
+        if isinstance(codes, Table):
+            size, columns = codes.codes.size, codes.codes.shape[1]
+            pair = f"e % {columns}" if codes.by_column else f"Math.floor(e / {columns})"
+            parts = ", ".join([encoded(codes.packed), str(size), encoded(codes.low), encoded(codes.step)])
+            lines += [f"const {name} = expand({parts}, (e) => {pair});"]
+    if coded.width_numbers is not None:
+        lines += [f"const widths = {encoded(coded.width_numbers)};"]
+    return lines
 
 
 def _sparse_arrays(a: Artefact) -> dict[str, Array]:
@@ -148,10 +196,13 @@ def _doubles(a: Artefact) -> dict[str, list[Any]]:
     return {name: values.tolist() for name, values in found.items()}
 
 
-def _constants(a: Artefact) -> dict[str, float]:
+def _constants(a: Artefact, coded: Coded | None) -> dict[str, float]:
     """Return the parameters of the kernel and of the map to probabilities."""
     calibration: Any = a.calibration
     found = {parameter.name.upper(): a.parameters[parameter.name] for parameter in a.spec.parameters}
+    if coded is not None:
+        found |= {name: float(np.float32(value)) for name, value in found.items() if isinstance(value, float)}
+        found |= {"GAMMA": float(coded.gamma)} if "GAMMA" in found else {}
     return found | ({"TEMPERATURE": calibration.temperature} if _map(a) in ("temperature", "softmax") else {})
 
 
@@ -169,11 +220,13 @@ def _map(a: Artefact) -> str:
     return "softmax" if a.calibration.name == "temperature" and a.classes.size > 2 else a.calibration.name
 
 
-def _branches(a: Artefact) -> dict[str, int | str]:
+def _branches(a: Artefact, coded: Coded | None) -> dict[str, int | str]:
     return {
         "TEXT": a.words is not None,
         "TABLE": a.preparation is not None,
         "NORM": a.words is not None and a.words.norm is not None,
+        "CODED": coded is not None,
+        "PROJECTED": a.projection is not None,
         "POWER": a.spec.value is POWER,
         "SPARSE": isinstance(a.points, SparsePoints),
         "SCALED_ROWS": a.scaling is not None,
@@ -184,11 +237,13 @@ def _branches(a: Artefact) -> dict[str, int | str]:
     }
 
 
-def _words(a: Artefact) -> dict[str, str]:
+def _words(a: Artefact, coded: Coded | None) -> dict[str, str]:
     sparse, value = isinstance(a.points, SparsePoints), a.spec.value.expression.format(exp="Math.exp", tanh="Math.tanh")
+    value = value if coded is None else ROUNDED_VALUES[a.spec.value.name]
     if a.widths is not None:
-        value = value.replace("* s", f"* widths[{'j' if sparse else 'start / features'}] * s")
-    scaled = "(x - centre[i]) * scale[i]"
+        value = value.replace("* s", f"* widths[{'j' if sparse else f'start / {a.columns}'}] * s")
+    value = value.replace("-GAMMA * widths", "round(-GAMMA * widths").replace("] * s", "]) * s") if coded else value
+    scaled = "(x - centre[i]) * scale[i]" if coded is None else "round(round(round(x) - centre[i]) * scale[i])"
     return {
         "entriesOfText": "entries",
         "entriesOfTable": "entries",
@@ -196,7 +251,11 @@ def _words(a: Artefact) -> dict[str, str]:
         "SPARSE_VALUE": "values[n]" if a.scaling is None else "values[n] * scale[i]",
         "OWN_TERM": a.spec.total.own or "0",
         "JOINT_TERM": a.spec.total.joint,
-        "TERM": a.spec.total.term,
+        "TERM": a.spec.total.term if coded is None else ROUNDED_TERMS[a.spec.total.name],
+        "ROUND": "" if coded is None else "round",
+        "COLUMNS": f"{a.columns}",
+        "ALL_NUMBERS": "numbers(row)" if coded is None else "Float32Array.from(numbers(row))",
+        "PROJECTED_ROW": f"new {'Float64Array' if coded is None else 'Float32Array'}({a.columns})",
         "VALUE": value,
         "SCALED": f"Math.min(Math.max({scaled}, low[i]), high[i])" if a.scaling is not None and a.scaling.clips else scaled,
         "PAIR_OUTPUTS": "bias.map((_, k) => output(values, k))" if a.decision is Decision.DAG else "outputs(row)",

@@ -2,7 +2,7 @@
 
     {"format": "slimsvm", "version": 2, "kernel": {"name", "gamma", ...}, "goal": {"name", ...}, "classes": [...],
      "scaling": null or {"centre", "scale", "low", "high"}, "points": [[...]], "coef": [[...]], "bias": [...],
-     "calibration": null or {"name", ...}, "widths": null or [...], "names": [...]}
+     "calibration": null or {"name", ...}, "widths": null or [...], "names": [...], "projection": null or [[...]]}
 
 Sparse points (version 4) are {"starts", "columns", "values", "features"}: the nonzeros of point j are at starts[j] to
 before starts[j + 1] of columns and values, and columns are numbered from 0.
@@ -12,7 +12,8 @@ list of "steps" on a tape that begins with them, the places of the prepared row,
 "given" (`preparation_json`).
 
 f(x) = sum_j k(clip((x - centre) * scale, low, high), points_j) coef_j + bias. Widths multiply gamma of each point; a file
-without them is of version 2 and has no such entry. Names are those of the features; a model that knows none has no such
+without them is of version 2 and has no such entry. With a projection (version 5), a row for each feature, scaled rows are
+multiplied by it. Names are those of the features; a model that knows none has no such
 entry. With the goal "ovr" the class with the largest output is predicted. With "ovo" each output belongs to a pair of
 classes, and the pairs vote. With "dag" the output of the first and the last remaining class removes one of them, until one
 remains. Two classes have one output, above 0 for the second class. With "regression" the only output is the predicted
@@ -41,7 +42,7 @@ from .sparse import MOST_PLACES, SparsePoints, check_csr
 
 #: the lists of sparse points
 SPARSE = ("starts", "columns", "values")
-#: version 3 has widths, version 4 has sparse points, and version 5 the preparation of a table
+#: version 3 has widths, version 4 has sparse points, and version 5 a projection or the preparation of a table
 VERSION = 5
 
 
@@ -70,6 +71,7 @@ class JSONExporter:
             "calibration": None if a.calibration is None else _calibration_entry(a.calibration),
         }
         document |= {} if a.widths is None else {"widths": a.widths.tolist()}
+        document |= {} if a.projection is None else {"projection": a.projection.tolist()}
         document |= {"names": a.names} if a.names else {}
         document |= {} if a.spread is None else {"errors": {"sorted": a.spread.errors.tolist(), "rows": a.spread.rows}}
         document |= {} if a.preparation is None else {"preparation": preparation_entry(a.preparation)}
@@ -78,7 +80,7 @@ class JSONExporter:
 
 def _version(a: Artefact) -> int:
     """Return the lowest version that holds the artefact: readers of version 2 would ignore widths."""
-    if a.preparation is not None:
+    if a.projection is not None or a.preparation is not None:
         return VERSION
     return 4 if isinstance(a.points, SparsePoints) else 2 if a.widths is None else 3
 
@@ -137,6 +139,7 @@ def _artefact(document: Any) -> Artefact:
     widths = None if document.get("widths") is None else _numbers(document, "widths", 1)
     names = tuple(_entry(document, "names", list)) if document.get("names") is not None else ()
     preparation = None if document.get("preparation") is None else read_preparation(document["preparation"])
+    projection = None if document.get("projection") is None else _numbers(document, "projection", 2)
     artefact = Artefact(
         name,
         kernel,
@@ -152,6 +155,7 @@ def _artefact(document: Any) -> Artefact:
         None,
         preparation,
         _spread(document),
+        projection=projection,
     )
     artefact.check()
     return artefact.settled()

@@ -50,6 +50,7 @@ class LIBSVMExporter:
                 "a LIBSVM file has one gamma for all support vectors, and this model has a learned width for each; export "
                 "it to C, JavaScript, ONNX or JSON, or make one without: reducer=Slim(metric='fixed'), or metric='scales'"
             )
+        artefact.check_plain("a LIBSVM file")
         a = artefact.compact()
         if a.decision in OTHER_DECISIONS:
             warn_user(f"LIBSVM counts votes, and {OTHER_DECISIONS[a.decision]}")

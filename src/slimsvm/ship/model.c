@@ -4,6 +4,7 @@
  *   Input, Entry, RowEntry, Number   types: of a row, of numbers of points and rows, and of sums over the features
  *   TERM, OWN_TERM, JOINT_TERM       the kernel's sum over features, feature by feature (`kernels.spec`)
  *   VALUE                            the kernel value of a sum s
+ *   POINT, COEF, PROJECTION, KERNEL  a number of the tables, and the kernel value of a point
  *   model_..., row_...               functions for callers; where rows may be sparse, row_... are inner ones
  *
  * With names and words as macros (tests/ship/test_sources.py), a compiler reads it as it is. */
@@ -50,25 +51,77 @@ static float small_float(uint32_t code, int bits)
 }
 #endif
 
+#if CODED
+/* The number of a code: its steps above the low end. */
+static float number(const FLASH Code *codes, uint32_t entry, Pair low, Pair step)
+{
+#if BITS == 4
+    return upper_half(low) + upper_half(step) * (float)(codes[entry / 2] >> entry % 2 * 4 & 15);
+#else
+    return low + step * (float)codes[entry];
+#endif
+}
+
+#if EXPONENTIAL
+/* exp(x): a polynomial about the nearest power of 2. Other programs do the same, operation by operation. */
+static float exponential(float x)
+{
+    x = x > -87 ? x < 88 ? x : 88 : -87;
+    const int32_t n = (int32_t)(x * 1.44269504f + (x < 0 ? -0.5f : 0.5f));
+    const float r = (x - (float)n * 0.693359375f) - (float)n * -2.12194440e-4f;
+    float p = 1.38888892e-3f;
+    p = p * r + 8.33333377e-3f;
+    p = p * r + 4.16666679e-2f;
+    p = p * r + 0.166666672f;
+    p = p * r + 0.5f;
+    p = p * r + 1;
+    p = p * r + 1;
+    const union { uint32_t bits; float number; } two = { (uint32_t)(n + 127) << 23 };
+    return p * two.number;
+}
+#endif
+
+#if TANGENT
+static float tangent(float x)
+{
+    const float share = exponential(x < 0 ? 2 * x : -2 * x);
+    const float size = (1 - share) / (1 + share);
+    return x < 0 ? -size : size;
+}
+#endif
+#endif
+
 #if PREPARED
 #if INTEGER_TABLES
 /* Features in the units of the tables, clipped to their range. */
+#elif PROJECTED
+/* The projection of scaled features. */
 #else
 /* Scaled features. */
 #endif
 static void prepare(const float *x, RowEntry *row)
 {
+#if PROJECTED
+    for (int r = 0; r < RANK; r++)
+        row[r] = 0;
+#endif
     for (int i = 0; i < FEATURES; i++) {
 #if SHORT_SCALING
         float t = upper_half(SCALE) * x[i] - (float)SHIFT;
-#else
+#elif SCALED
         float t = (x[i] - CENTRE) * SCALE;
+#else
+        const float t = x[i];
 #endif
 #if CLIPS
         t = t < LOW ? LOW : t > HIGH ? HIGH : t;
 #endif
 #if INTEGER_TABLES
         row[i] = (RowEntry)((int32_t)((!(t > -ROW_END) ? -ROW_END : t > ROW_END ? ROW_END : t) + ROW_HALF) - ROW_END);
+#elif PROJECTED
+        if (t != 0)
+            for (int r = 0; r < RANK; r++)
+                row[r] += t * PROJECTION;
 #else
         row[i] = t;
 #endif
@@ -153,32 +206,46 @@ static Number term(Number x, Number z)
     return TERM;
 }
 
+#if CODED
 #if WIDTHS
-static float kernel(const RowEntry *x, const Entry *z, float width)
+static float kernel(const float *x, uint32_t j, float width)
 #else
-static float kernel(const RowEntry *x, const Entry *z)
+static float kernel(const float *x, uint32_t j)
+#endif
+{
+    float s = 0;
+    for (uint32_t i = 0, entry = j * RANK; i < RANK; i++, entry++)
+        s += term(x[i], POINT);
+    return VALUE;
+}
+#else
+#if WIDTHS
+static float kernel(const RowEntry *x, const FLASH Entry *z, float width)
+#else
+static float kernel(const RowEntry *x, const FLASH Entry *z)
 #endif
 {
 #if BITS == 8
     Number sum = 0;
-    for (int i = 0; i < FEATURES; i++)
+    for (int i = 0; i < LENGTH; i++)
         sum += term(x[i], FINER z[i]);
     const float s = (float)sum;
 #else
     Number s0 = 0, s1 = 0, s2 = 0, s3 = 0; /* four sums that the CPU adds to in parallel */
     int i = 0;
-    for (; i < FEATURES - 3; i += 4) {
+    for (; i < LENGTH - 3; i += 4) {
         s0 += term(x[i + 0], z[i + 0]);
         s1 += term(x[i + 1], z[i + 1]);
         s2 += term(x[i + 2], z[i + 2]);
         s3 += term(x[i + 3], z[i + 3]);
     }
-    for (; i < FEATURES; i++)
+    for (; i < LENGTH; i++)
         s0 += term(x[i], z[i]);
     const float s = SUM_OF_FOUR;
 #endif
     return VALUE;
 }
+#endif
 #endif
 
 #if DECISION == DAG
@@ -190,25 +257,23 @@ static void evaluate(const Input *x, float *values)
     for (int j = 0; j < POINTS; j++)
         values[j] = KERNEL;
 #else
-    const Entry *z = points;
+#if CODED == 0
+    const FLASH Entry *z = points;
+#endif
 #if PREPARED
-    RowEntry row[FEATURES];
+    RowEntry row[LENGTH];
     prepare(x, row);
 #endif
-    for (int j = 0; j < POINTS; j++, z += FEATURES)
+    for (int j = 0; j < POINTS; NEXT_VALUE)
         values[j] = KERNEL;
 #endif
 }
 
 static float output(const float *values, int k)
 {
-#if INTEGER_TABLES
-    float sum = 0;
-#else
-    float sum = bias[k];
-#endif
+    float sum = START;
     for (int j = 0; j < POINTS; j++)
-        sum += values[j] * coef[j * OUTPUTS + k];
+        sum += values[j] * COEF_OF;
 #if INTEGER_TABLES
     return COEF_UNIT * sum + BIAS;
 #else
@@ -219,23 +284,25 @@ static float output(const float *values, int k)
 OUTER void outputs(const Input *x, float *out)
 {
 #if SPARSE
-    const float *c = coef;
+    const FLASH float *c = coef;
     Number s[POINTS];
     sums(x, s);
 #else
-    const Entry *z = points;
-    const Coef *c = coef;
+#if CODED == 0
+    const FLASH Entry *z = points;
+    const FLASH Coef *c = coef;
+#endif
 #if PREPARED
-    RowEntry row[FEATURES];
+    RowEntry row[LENGTH];
     prepare(x, row);
 #endif
 #endif
     for (int k = 0; k < OUTPUTS; k++)
         out[k] = START;
-    for (int j = 0; j < POINTS; j++, NEXT_POINT c += OUTPUTS) {
+    for (int j = 0; j < POINTS; NEXT) {
         const float v = KERNEL;
         for (int k = 0; k < OUTPUTS; k++)
-            out[k] += v * c[k];
+            out[k] += v * COEF;
     }
 #if INTEGER_TABLES
     for (int k = 0; k < OUTPUTS; k++)

@@ -49,8 +49,36 @@ function entries(row) {
 }
 //#endif
 
+//#if CODED
+const round = Math.fround;
+
+/** The numbers of codes: their steps above the low end of their column, or of their row. */
+function expand(codes, size, low, step, pairOf) {
+  const code = (e) => (BITS === 4 ? (codes[e >> 1] >> (4 * (e % 2))) & 15 : codes[e]);
+  return Float32Array.from({ length: size }, (_, e) => low[pairOf(e)] + Math.fround(step[pairOf(e)] * code(e)));
+}
+
+/** exp(x) in float32: a polynomial about the nearest power of 2, as exported C computes it. */
+function exponential(x) {
+  x = x > -87 ? Math.min(x, 88) : -87;
+  const n = Math.trunc(round(round(x * round(1.44269504)) + (x < 0 ? -0.5 : 0.5)));
+  const r = round(round(x - round(n * round(0.693359375))) - round(n * round(-2.1219444e-4)));
+  const sum = [1 / 120, 1 / 24, 1 / 6, 0.5, 1, 1].reduce((p, c) => round(round(p * r) + round(c)), round(1 / 720));
+  return round(sum * 2 ** n);
+}
+
+function tangent(x) {
+  const share = exponential(-2 * Math.abs(x)), size = round(round(1 - share) / round(1 + share));
+  return x < 0 ? -size : size;
+}
+
+//#endif
 //#if POWER
-const power = (base) => base ** DEGREE;
+function power(base) {
+  let p = 1;
+  for (let n = DEGREE; n > 0; n >>= 1, base = ROUND(base * base)) if (n % 2) p = ROUND(p * base);
+  return p;
+}
 //#endif
 
 //#if SPARSE
@@ -97,9 +125,9 @@ function numbers(row) {
 
 function kernel(row, start) {
   let s = 0;
-  for (let i = 0; i < features; i++) {
+  for (let i = 0; i < COLUMNS; i++) {
     const x = row[i], z = points[start + i];
-    s += TERM;
+    s = ROUND(s + TERM);
   }
   return VALUE;
 }
@@ -109,23 +137,30 @@ function evaluate(row) {
 //#if SCALED_ROWS
   row = Float64Array.from(numbers(row), (x, i) => SCALED);
 //#else
-  row = numbers(row);
+  row = ALL_NUMBERS;
+//#endif
+//#if PROJECTED
+  const given = row;
+  row = PROJECTED_ROW;
+  for (let i = 0; i < features; i++) {
+    for (let r = 0; r < COLUMNS; r++) row[r] += ROUND(given[i] * projection[i * COLUMNS + r]);
+  }
 //#endif
   const values = [];
-  for (let start = 0; start < points.length; start += features) values.push(kernel(row, start));
+  for (let start = 0; start < points.length; start += COLUMNS) values.push(kernel(row, start));
   return values;
 }
 //#endif
 
 //#if DECISION == DAG
 function output(values, k) {
-  return values.reduce((sum, value, j) => sum + value * coef[j * bias.length + k], bias[k]);
+  return values.reduce((sum, value, j) => ROUND(sum + ROUND(value * coef[j * bias.length + k])), bias[k]);
 }
 //#else
 function outputs(row) {
   const out = bias.slice();
   evaluate(row).forEach((value, j) => {
-    for (let k = 0; k < out.length; k++) out[k] += value * coef[j * out.length + k];
+    for (let k = 0; k < out.length; k++) out[k] = ROUND(out[k] + ROUND(value * coef[j * out.length + k]));
   });
   return out;
 }

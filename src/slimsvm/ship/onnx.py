@@ -211,6 +211,9 @@ def _side(g: Graph, scores: str) -> None:
 
 def _expansion(g: Graph, a: Artefact, x: str) -> str:
     """Add the outputs, as [-f, f] for two classes."""
+    if a.projection is not None:
+        x = g.add("MatMul", _scaled(g, x, a.scaling), g.constant("projection", a.projection))
+        a = replace(a, scaling=None, projection=None)
     total = _sparse_total if isinstance(a.points, SparsePoints) else TOTALS[a.spec.total.name]
     values = VALUES[a.spec.value.name](g, a, total(g, a, x))
     sides = [-1.0, 1.0] if a.decision is Decision.SIGN else [1.0]
@@ -394,6 +397,7 @@ def _svm(g: Graph, a: Artefact, x: str) -> str:
             f"an {name} has one gamma for all points, and this model has a learned width for each; take flavor='plain', or "
             "make a model without: reducer=Slim(metric='fixed')"
         )
+    a.check_plain(f"an {name}")
     if a.decision is Decision.LARGEST:
         raise ValueError(
             "an SVMClassifier holds pairs of classes, and this model has an output per class; take flavor='plain'"

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..c_bytes import CHEAP_COEFFICIENTS
 from ..rounding import SmallFloats, of_upper_halves, upper_halves
-from ..selection.costs import CHEAP_COEFFICIENTS
 from ..warning import warn_user
 from .artefact import MODERATE, Array, Artefact
 from .literals import as_float32
@@ -41,15 +41,12 @@ class Grid:
     middle: Array | float  # of each feature, or of all
     step: float
     fine: int
-
-    @property
-    def largest(self) -> int:
-        """The largest integer of the points."""
-        return _largest(self.bits)
+    largest: int  # of the points
 
     def points(self, X: Array) -> Array:
         """Return points as integers."""
-        return _integers(X - self.middle, self.bits, self.step)
+        units = np.clip(np.rint((X - self.middle) / self.step), -self.largest, self.largest)
+        return units.astype(f"i{self.bits // 8}")
 
     def rounded_points(self, X: Array) -> Array:
         """Return the points of the integers."""
@@ -59,6 +56,22 @@ class Grid:
         """Return the rows of the integers."""
         end, step = self.largest * self.fine, self.step / self.fine
         return np.clip(np.rint((X - self.middle) / step), -end, end) * step + self.middle
+
+
+@dataclass(frozen=True)
+class Form:
+    """Integers of so many bits for points, up to the largest one, and the steps of a row in each of their steps."""
+
+    bits: int
+    largest: int
+    fine: int
+    short: bool = True  # whether scales may have 16 bits
+    wide: bool = True  # whether 16 bits leave room beyond the points
+
+    @property
+    def headroom(self) -> float:
+        """The range of the tables, as a multiple of the points' range."""
+        return HEADROOM[self.bits] if self.wide else 1.0
 
 
 @dataclass(frozen=True)
@@ -114,6 +127,7 @@ def quantise(
     *,
     typical: Array | None = None,
     fit: bool = True,
+    form: Form | None = None,
 ) -> Quantised:
     """Return the points and coefficients of an artefact as integers of 8 or 16 bits.
 
@@ -121,7 +135,7 @@ def quantise(
     range of 8 bits is halved as long as outputs on the rows get nearer to the exact ones: a few far points or rows should
     not make all others coarse, and are clipped. Coefficients are fitted on the same rows to reproduce the outputs with the
     rounded points; without `fit` they are only rounded. `typical` rows take the place of rows that are not given, for inner
-    products, whose points need not be like rows.
+    products, whose points need not be like rows. The form says how fine rows are.
     """
     if not a.spec.total.integer:
         raise ValueError(f"the {a.kernel} kernel divides feature by feature and has no integer form; export it in float32")
@@ -134,11 +148,12 @@ def quantise(
             f"features reach {reach:.6g} after scaling, {reach / limit:.3g} times the limit {limit:.6g}, and would "
             f"saturate; give a limit of at least {reach:.6g}, or none"
         )
-    wide = limit or HEADROOM[bits] * reach or 1.0
-    tables = _tables(a, bits, middle, wide, sample, fit=fit)
+    form = form or Form(bits, _largest(bits), _fine(bits, a.features))
+    wide = limit or form.headroom * reach or 1.0
+    tables = _tables(a, form, middle, wide, sample, fit=fit)
     if bits > 8 or rows is None or limit is not None or not scaled.size:
         return tables
-    return _narrowed(a, tables, sample, scaled, fit=fit)
+    return _narrowed(a, form, tables, sample, scaled, fit=fit)
 
 
 def _sample_rows(a: Artefact, rows: Array | None) -> Array:
@@ -148,10 +163,11 @@ def _sample_rows(a: Artefact, rows: Array | None) -> Array:
     return rows if a.scaling is None else a.scaling(rows)
 
 
-def _tables(a: Artefact, bits: int, middle: Array | float, reach: float, sample: Array, *, fit: bool) -> Quantised:
+def _tables(a: Artefact, form: Form, middle: Array | float, reach: float, sample: Array, *, fit: bool) -> Quantised:
     """Return the integers for one range."""
-    exact, grid, scaling = a, Grid(bits, middle, reach / _largest(bits), _fine(bits, a.features)), None
-    if bits == 8 and _has_short_scaling(a, middle, reach):
+    bits = form.bits
+    exact, grid, scaling = a, Grid(bits, middle, reach / form.largest, form.fine, form.largest), None
+    if bits == 8 and form.short and _has_short_scaling(a, middle, reach):
         a, grid, scaling = _shortened(a, grid)
     coef_bits = 16 if a.coef.size <= CHEAP_COEFFICIENTS * a.table.size else bits
     coef, coef_step = _integers(a.coef, coef_bits, _step(a.coef, coef_bits)), _step(a.coef, coef_bits)
@@ -165,7 +181,7 @@ def _tables(a: Artefact, bits: int, middle: Array | float, reach: float, sample:
     return Quantised(grid, grid.points(a.table), coef, coef_step, bias, widths, scaling)
 
 
-def _narrowed(a: Artefact, tables: Quantised, sample: Array, rows: Array, *, fit: bool) -> Quantised:
+def _narrowed(a: Artefact, form: Form, tables: Quantised, sample: Array, rows: Array, *, fit: bool) -> Quantised:
     """Return tables of a narrower range while that lowers the misfit on scaled rows and takes no more bytes."""
     some = rows[:: -(-rows.shape[0] // COMPARED_ROWS)]
     axis = 0 if np.ndim(tables.grid.middle) else None
@@ -176,7 +192,7 @@ def _narrowed(a: Artefact, tables: Quantised, sample: Array, rows: Array, *, fit
         # as near to the usual values as the range still covers what it can
         least, most = np.minimum(low + reach, (low + high) / 2), np.maximum(high - reach, (low + high) / 2)
         middle = np.clip(usual, least, most) if a.spec.total.shift_invariant else 0.0
-        other = _tables(a, tables.grid.bits, middle, reach, sample, fit=fit)
+        other = _tables(a, form, middle, reach, sample, fit=fit)
         found = _misfit(a, other, some)
         if not found < (1 - LEAST_SAVED) * misfit or (other.scaling is None) != (tables.scaling is None):
             break

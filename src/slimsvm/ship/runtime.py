@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +11,14 @@ from .._core import core
 from ..goals import Decision
 from ..kernels.spec import core_arguments, spec_of
 from .artefact import Array, Artefact
+from .coded import Coded
+from .image import read_image
 from .json import read_json
 from .slim import read_slim
 from .sparse import SparseKernel, SparsePoints, SparseRows
+
+if TYPE_CHECKING:
+    from .integers import Integers
 
 
 class Runtime:
@@ -30,11 +35,12 @@ class Runtime:
     the interpreter lock is released while kernels are evaluated.
     """
 
-    def __init__(self, artefact: Artefact) -> None:
+    def __init__(self, artefact: Artefact, coded: Coded | None = None) -> None:
         spec_of(artefact.kernel, "the runtime")
         a = artefact.compact()
         self.words, self.preparation, self.features = a.words, a.preparation, a.features
         self.goal, self.classes, self.scaling, self.calibration = a.goal, a.classes, a.scaling, a.calibration
+        self._coordinates = a.coordinates
         self._spread = a.spread
         self._form = core_arguments(a.kernel, a.parameters)
         self._coef, self._bias = (np.ascontiguousarray(t, dtype=np.float64) for t in (a.coef, a.bias))
@@ -43,9 +49,11 @@ class Runtime:
             self._kernel = SparseKernel(a.spec, a.parameters, a.points, a.widths)
         else:
             self._points = np.ascontiguousarray(a.points, dtype=np.float64)
+        # a model for tables of 4 bits, or of an image, is computed as exported code does
+        self._coded = coded or (Coded.of(artefact, "int4") if artefact.precision == "int4" else None)
         self._widths = None if a.widths is None else np.ascontiguousarray(a.widths, dtype=np.float64)
         # as a product with m outputs, kernel values of m points take as long
-        self._single = a.decision is Decision.DAG and a.size + a.classes.size < a.outputs
+        self._single = self._coded is None and a.decision is Decision.DAG and a.size + a.classes.size < a.outputs
 
     def __call__(self, rows: Any) -> Any:
         """Return the prediction of a row, or the predictions of rows."""
@@ -112,8 +120,9 @@ class Runtime:
         rows = rows.dense() if isinstance(rows, SparseRows) else rows
         if rows.ndim == 1:
             rows = rows[None]
-        if self.scaling is not None:
-            rows = self.scaling(rows)
+        if self._coded is not None and coef is self._coef:
+            return self._coded.outputs(rows).astype(np.float64)
+        rows = self._coordinates(rows)
         out = np.empty((rows.shape[0], bias.size))
         rows = np.ascontiguousarray(rows)
         core.expansion(*self._form, rows, self._points, coef, bias, out, self._widths)
@@ -125,14 +134,53 @@ class Runtime:
         return kernel(given if self.scaling is None else given.scaled(self.scaling.scale)) @ coef + bias
 
 
-def runtime(model: Any) -> Runtime:
+class IntegerRuntime:
+    """Predict rows of floats by integers only, as C does that was exported with integers=True: every label is the same.
+
+    `quantise(rows)` are the rows as integers, and `scores` are integers too; values are floats.
+    """
+
+    def __init__(self, held: Integers) -> None:
+        self.held, self.features, self.classes = held, held.a.features, held.a.classes
+
+    def __call__(self, rows: Any) -> Any:
+        """Return the prediction of a row, or the predictions of rows."""
+        found = self.held.predict(self.quantise(np.atleast_2d(rows)))
+        if self.held.a.decision is Decision.VALUE:
+            found = found.astype(np.float32) * np.float32(self.held.unit) + np.float32(self.held.offset)
+        found = self.classes[found] if self.classes.size else found
+        return found[0] if np.ndim(rows) == 1 else found
+
+    def scores(self, rows: Any) -> Any:
+        """Return the integer scores of a row or of rows: one per class for three classes or more, else one."""
+        scores = self.held.scores(self.quantise(np.atleast_2d(rows)))
+        scores = scores[:, 0] if scores.shape[1] == 1 else scores
+        return scores[0] if np.ndim(rows) == 1 else scores
+
+    def quantise(self, rows: Any) -> Array:
+        """Return a row or rows as integers; features beyond the range are at its ends."""
+        rows = np.asarray(rows)
+        if not rows.ndim or rows.shape[-1] != self.features:
+            raise ValueError(f"a row has {rows.shape[-1:] or 'no'} features, and the model takes {self.features}")
+        return self.held.quantise(rows)
+
+
+def runtime(
+    model: Any, *, integers: bool = False, precision: str | None = None, rows: Any = None
+) -> Runtime | IntegerRuntime:
     """Return a fitted model, or one in a file, as a fast function of rows without checks of its input.
 
     Parameters
     ----------
     model : estimator or path
-        A model that `export` takes, or a .slim, .json or LIBSVM file. A JSON file (`slimsvm.export(model, "model.json")`)
-        is read without scikit-learn and scipy, and so is a .slim file.
+        A model that `export` takes, or a .slim, .json, .bin or LIBSVM file. A JSON file
+        (`slimsvm.export(model, "model.json")`) is read without scikit-learn and scipy, and so are .slim and .bin files.
+    integers : bool, default=False
+        Compute as C does that is exported with integers=True and the same `precision` and `rows`.
+    precision : {"int4", "int8", "int16"}, default=None
+        That of the integers; by default the model's own, or int8.
+    rows : array-like, default=None
+        Raw rows like those to predict, whose range the integers cover.
 
     Returns
     -------
@@ -150,17 +198,27 @@ def runtime(model: Any) -> Runtime:
     """
     if isinstance(model, str | os.PathLike):
         model = _read(model)
-    if isinstance(model, Artefact):
-        return Runtime(model)
-    from .source import artefact_of
+    if isinstance(model, Coded):
+        return Runtime(model.a, model)
+    if not isinstance(model, Artefact):
+        from .source import artefact_of
 
-    return Runtime(artefact_of(model))
+        model = artefact_of(model)
+    if integers:
+        from .integers import Integers
+
+        return IntegerRuntime(Integers.of(model, precision, rows))
+    if precision is not None or rows is not None:
+        raise ValueError("precision= and rows= are for integers=True; a model has its own precision")
+    return Runtime(model)
 
 
 def _read(path: str | os.PathLike[str]) -> Any:
     """Return the artefact in a file if it can be read without scikit-learn, else an estimator."""
     if os.fspath(path).endswith(".json"):
         return read_json(path)
+    if os.fspath(path).endswith(".bin"):
+        return read_image(path)
     artefact = read_slim(path)
     if artefact is not None:
         return artefact

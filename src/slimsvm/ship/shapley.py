@@ -105,6 +105,7 @@ def _check(artefact: Artefact) -> None:
             "the scores of this model are votes of pairs of classes, which are no sums over features; train with "
             "multiclass='ovr', or compress it to a budget"
         )
+    artefact.check_plain("shapley")
     artefact.check_rows("shapley")
 
 

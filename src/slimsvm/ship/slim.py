@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +37,7 @@ class _Function:
     coef: Array
     bias: Array
     metric: Metric | None = None
+    precision: str = "float32"
 
 
 def _kernel_named(name: str) -> Callable[..., tuple[str, dict[str, float]]]:
@@ -108,7 +109,7 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     artefact = Artefact(
         kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, None, names, words, preparation, spread
     )
-    artefact = artefact.with_metric(metric).settled()
+    artefact = replace(artefact, precision=function.precision).with_metric(metric).settled()
     for target in reversed(targets):
         scaling = _scaling([target], reader, 1)
         artefact = artefact if scaling is None else artefact.with_values(scaling)

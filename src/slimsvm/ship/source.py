@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,9 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from ..calibration import Conformal
-from ..estimators import MACHINES, imported
-from ..estimators.base import KernelMachine
 from ..goals import Goal
 from ..importers.around import is_identity, target_scaling, unwrapped
-from ..importers.models import is_known
+from ..importers.models import import_model, is_known
 from ..importers.vectorizers import words_before
 from ..kernels import Custom, Kernel
 from ..metric import Metric
@@ -61,6 +59,7 @@ def artefact_of(model: Any) -> Artefact:
         preparation,
         spread,
     )
+    artefact = replace(artefact, precision=getattr(function, "precision", "float32"))
     artefact = artefact.with_metric(metric).settled()
     for target in reversed(targets):
         artefact = artefact if is_identity(target) else artefact.with_values(target_scaling(target))
@@ -87,16 +86,15 @@ def _points(
 
 def _function(svm: Any) -> tuple[Expansion, Goal, Array]:
     """Return the function of scaled rows, the goal and the classes of a fitted SVM."""
-    if isinstance(svm, KernelMachine):
+    if hasattr(svm, "_labels_are"):  # an estimator of slimsvm, whose module imports every method
         check_is_fitted(svm)
         return svm.model_, svm.goal_, getattr(svm, "classes_", NO_CLASSES)
     if not is_known(svm):
-        ours = ", ".join(kind.__name__ for kind in MACHINES)
         raise ValueError(
-            f"cannot export a {type(svm).__name__}; give a fitted {ours}, another kernel machine that compress takes, or a "
-            "Pipeline of scalers or TransformedTargetRegressor with one inside"
+            f"cannot export a {type(svm).__name__}; give a fitted SlimSVC, SlimSVR or SlimOneClassSVM, another kernel "
+            "machine that compress takes, or a Pipeline of scalers or TransformedTargetRegressor with one inside"
         )
-    source = imported(svm)
+    source = import_model(svm)
     return source.model, source.goal, source.classes
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from ..c_bytes import Room
 from ..goals.cross_entropy import CrossEntropy
 from ..goals.decision import Decision
 from ..goals.row_loss import RowLoss
@@ -26,6 +26,10 @@ from .paths import ended
 
 #: ranks that compete, as far as rows have more features
 RANKS = (2, 4, 6, 8, 12, 16, 24, 32)
+#: the largest rank as a share of the features, and the fewest points of a layout
+MOST_RANK, FEWEST_POINTS = 0.6, 2
+#: precisions that compete, where a limit leaves the choice
+SHORT = ("int8", "int4")
 #: rounds of the competition: the steps of each layout, and how many layouts are left for the next round; then the steps of
 #: the last one. With a time limit they are shares of it. More: better models, in proportion more time
 COMPETITION, STEPS = ((200, 4), (600, 2), (1200, 1)), 6000
@@ -124,18 +128,29 @@ def can_be_compact(task: Task) -> bool:
     return isinstance(rows.kernel, RBF) and rows.backpropagates and rows.n * rows.d <= MOST_NUMBERS
 
 
-def layouts_within(room: Any, task: Task, rank: int | None, most: int) -> list[Layout]:
+def ranks_for(features: int) -> tuple[int, ...]:
+    """Return the ranks that compete for rows of so many features."""
+    return tuple(rank for rank in RANKS if rank <= MOST_RANK * features)
+
+
+def layouts_within(room: Room, task: Task, rank: int | None, most: int) -> list[Layout]:
     """Return the layouts that fill a limit in bytes, without those of fewer points than outputs need."""
-    d, least = task.rows.d, 2
-    ranks = (0, *(each for each in RANKS if each <= 0.6 * d)) if rank is None else (rank,)
-    found = []
-    for precision in room.precisions:
-        for each in ranks:
-            parts = {"rank": each, "factors": False} if each else {"rank": 0, "factors": True}
-            size = room.points(precision, most, widths=True, **parts)
-            if size >= least:
-                found.append(Layout(size, each, precision))
-    return found
+    ranks = (0, *ranks_for(task.rows.d)) if rank is None else (rank,)
+    short = [precision for precision in room.precisions if precision in SHORT]
+    found = [
+        Layout(_points(room, precision, most, each), each, precision)
+        for precision in short or room.precisions
+        for each in ranks
+    ]
+    return [layout for layout in found if layout.size >= FEWEST_POINTS]
+
+
+def _points(room: Room, precision: str, most: int, rank: int) -> int:
+    """Return the points that fit; 0 where the exported C has no projection for tables of this precision."""
+    try:
+        return int(room.points(precision, most, widths=True, factors=not rank, rank=rank))
+    except KeyError:
+        return 0
 
 
 def best_within(

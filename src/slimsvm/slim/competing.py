@@ -60,7 +60,9 @@ class CompetingPath(FixedPath):
 
     def __init__(self, slim: Slim, task: Task, sizes: Sequence[int], objectives: list[Objective], kind: str) -> None:
         super().__init__(slim, task, sizes, objectives)
-        self.wanted, self.kind = kind, "auto"  # "fixed" or a learned kind once it is decided
+        # a factor for a principal axis is no factor for a feature
+        self.wanted = kind
+        self.kind = "auto" if self.search.span is None else "fixed"  # "fixed" or a learned kind once it is decided
         self.possible = kind if kind != "auto" else "both" if takes_widths(task.rows.kernel.name) else "scales"
         self.learner: Learner | None = None
         self.decided_at = max((size for size in sizes if size <= DECIDED_AT), default=sizes[0])
@@ -98,14 +100,14 @@ class CompetingPath(FixedPath):
             raise StateError("no 'learned'")
         found = unpack(SavedLearned, saved)
         self.kind = found.kind
-        if self.kind not in ("auto", "fixed", self.possible, "widths"):
+        if self.kind not in ("auto", "fixed", self.possible):
             raise StateError(f"the unknown kind {self.kind!r}")
         if found.model is not None:
             self.learner = Learner.of(self.search.under(objective_of(self.known, found.objective)), self.possible)
             self.learner.parameters = unpack(Parameters, found.model, d=self.search.rows.d, q=self.search.demands.shape[1])
 
     def _made_by(self, saved: Made) -> Made:
-        kind = saved.metric if saved.metric in ("fixed", "widths", self.possible) else "fixed"
+        kind = saved.metric if saved.metric in ("fixed", self.possible) else "fixed"
         return replace(self.search.made, metric=kind)
 
     def _decide(self, *, last: bool) -> None:
@@ -173,13 +175,9 @@ class Learner:
 
     @classmethod
     def of(cls, search: PointSearch, kind: str) -> Learner:
-        """Return what learns a kind of metric from the present model of a search.
-
-        Points in the span of principal axes have widths only: a factor for an axis is no factor for a feature.
-        """
-        kind = kind if search.span is None else "widths"
-        sample = search.rows.inward(search.rows.take(search.subsample))
-        return cls(search, ParameterUnits(spread(sample), 1.0, KINDS[kind]), kind, search.objective)
+        """Return what learns a kind of metric from the present model of a search."""
+        units = spread(search.rows.inward(search.rows.take(search.subsample)))
+        return cls(search, ParameterUnits(units, 1.0, KINDS[kind]), kind, search.objective)
 
     @property
     def made(self) -> Made:
@@ -272,8 +270,6 @@ def _harmless_on_blocks(learner: Learner, search: PointSearch) -> bool:
     fixed = PointSearch(
         rest, search.objective, search.unit * float(rest.weights.sum() / task.weights.sum()), brief, search.features
     )
-    if search.span is not None and fixed.span is not None:
-        fixed._move_in(fixed.span.on_basis(search.span.basis))
     fixed.grow(search.points.shape[0], briefer(TRIAL_STEPS, rest.rows.n), all_rows=False, last=False)
     other = Learner(fixed, learner.units, learner.kind, learner.objective)
     other.adopt(fixed.model)

@@ -10,7 +10,6 @@ what its tables can hold. The projection begins with Fisher's directions beside 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
@@ -164,9 +163,7 @@ class Joint:
         else:
             metric, placed = Metric(np.exp(map_), widths), points + self.centre
         model = Expansion(kernel, placed, coef, bias, metric)
-        meant: dict[str, Any] = {"precision": precision} if hasattr(model, "precision") else {}
-        model = replace(model, **meant)
-        return in_tables(model, self.bits)
+        return in_tables(replace(model, precision=precision), self.bits)
 
     def numbers(self, model: Expansion) -> Numbers:
         """Return the numbers of a model."""

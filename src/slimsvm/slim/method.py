@@ -14,7 +14,7 @@ from ..goals.cross_entropy import CrossEntropy
 from ..goals.decision import Decision
 from ..goals.demands import Demands
 from ..goals.row_loss import LOSSES
-from ..kernels import Array, Kernel
+from ..kernels import RBF, Array, Kernel
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
 from ..reducers.base import EndedModels, Reducer
@@ -28,6 +28,7 @@ from .compact import (
     can_be_compact,
     layouts_within,
     of_rank,
+    ranks_for,
     refined,
     renewed,
     with_default,
@@ -185,11 +186,17 @@ class Slim(Reducer):
         parts = {"factors": scales and takes_factors(kernel.name), "widths": widths and takes_widths(kernel.name)}
         return frozenset(name for name, there in parts.items() if there)
 
+    def ranks(self, kernel: Kernel, features: int) -> tuple[int, ...]:
+        """Return the ranks that compete under a limit in bytes."""
+        if not isinstance(kernel, RBF) or self.metric not in ("auto", "projection"):
+            return ()
+        return ranks_for(features) if self.rank is None else (self.rank,)
+
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
         decided = self._with_loss(task, sizes[-1])
-        room = getattr(task, "room", None)
+        room = task.room
         if room is not None and self.metric in ("auto", "both", "projection") and can_be_compact(task):
             rank = with_default(self.rank, task) if self.metric == "projection" else 0 if self.metric == "both" else None
             layouts = layouts_within(room, task, rank, task.rows.n)
@@ -205,7 +212,9 @@ class Slim(Reducer):
     def _seed(self, task: Task, model: Expansion | None, most: int) -> Expansion | None:
         """Return a model of few points with factors and widths, found with the best coefficients at every step."""
         few, points = replace(task, run=task.run.within("seed").share(SEED_SECONDS)), SEED_POINTS[task.goal.outputs > 1]
-        if not (self._may_learn(few) and replace(self, loss=Demands.name)._projects(few, points)):
+        if few.rows.d > self.schedule.several_features or not (
+            self._may_learn(few) and replace(self, loss=Demands.name)._projects(few, points)
+        ):
             return None
         sizes = sizes_up_to(min(points, most), 1)
         path = CompetingPath(self, few, sizes, self._objectives(few, model), "both")
@@ -252,7 +261,8 @@ class Slim(Reducer):
 
     def _models_of(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> EndedModels:
         """Yield models with one kind of metric."""
-        if kind != "fixed" and self._may_learn(task) and self._projects(task, sizes[-1]):
+        narrow = kind == "auto" or task.rows.d <= self.schedule.several_features
+        if kind != "fixed" and narrow and self._may_learn(task) and self._projects(task, sizes[-1]):
             return CompetingPath(self, task, sizes, self._objectives(task, model), kind).models()
         if kind == "fixed" and self.loss == Demands.name:
             return FixedPath(self, task, sizes, self._objectives(task, model)).models()
@@ -308,8 +318,8 @@ class Slim(Reducer):
         task, saved = replace(task, run=run), run.checkpoint.saved()
         if step.made.precision:
             return refined(renewed(task), step.model, step.made, model)
-        if self._is_projected(task, step, step.size):
-            learner = self._learner_from(task, step, model)
+        learner = self._learner_from(task, step, model)
+        if learner is not None:
             learner.descend(FINAL_STEPS, last=True)
             return learner.model
         if step.made.joint:
@@ -335,8 +345,8 @@ class Slim(Reducer):
         if step.made.precision:
             [(found, _)] = of_rank(renewed(task), model, [size], with_default(self.rank, task))
             return found
-        if self._is_projected(task, step, size):
-            learner = self._learner_from(task, step, model)
+        learner = self._learner_from(task, step, model)
+        if learner is not None:
             learner.grow(self._searching_from(task, step, size, model), size)
             learner.descend(WAY_STEPS)
             return learner.model
@@ -368,16 +378,14 @@ class Slim(Reducer):
         search.adopt(step.model)
         return search
 
-    def _is_projected(self, task: Task, step: Step, size: int) -> bool:
-        """Return whether a step of the path goes on with the best coefficients at every step."""
+    def _learner_from(self, task: Task, step: Step, model: Expansion | None) -> Learner | None:
+        """Return what goes on with the best coefficients at every step; None for models that do not."""
         learned = step.made.metric != "fixed" and step.made.loss == Demands.name
-        return learned and self._may_learn(task) and self._projects(task, size)
-
-    def _learner_from(self, task: Task, step: Step, model: Expansion | None) -> Learner:
-        """Return what continues from a step of the path whose metric was learned with the best coefficients."""
+        if not (learned and self._may_learn(task) and self._projects(task, step.size)):
+            return None
         search = self._searching_from(task, step, step.size, model)
         if search.span is not None:
-            search.refine(step.model, 0)
+            return None
         learner = Learner.of(search, step.made.metric)
         learner.adopt(step.model)
         return learner

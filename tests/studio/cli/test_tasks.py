@@ -91,12 +91,6 @@ def test_integers_take_their_range_from_rows_without_labels(files, tmp_path, cap
 
 REFUSED = {
     "words for targets": ("words.csv", ["--task", "regress"], 2, "the target 'a' is not a number"),
-    "words for features": (
-        "words.csv",
-        ["--task", "novelty"],
-        1,
-        "if this column has the labels, give --label",
-    ),
     "an infinite target": ("endless.csv", ["--task", "regress"], 1, "'inf'"),
     "no such task": ("values.csv", ["--task", "sing"], 2, "classify, regress, novelty"),
     "epsilon below 0": ("values.csv", ["--task", "regress", "--epsilon", "-0.1"], 2, "0 or more"),
@@ -107,7 +101,7 @@ REFUSED = {
     "epsilon for classes": ("words.csv", ["--epsilon", "0.5"], 2, "--epsilon is for --task regress"),
     "C for novelty": ("rows.csv", ["--task", "novelty", "-C", "2"], 2, "-C is for --task classify or regress"),
     "balanced values": ("values.csv", ["--task", "regress", "--balanced"], 2, "--balanced is for --task classify"),
-    "a trainer of classes": ("values.csv", ["--task", "regress", "--trainer", "pegasos"], 2, "there are ['smo']"),
+    "a trainer of classes": ("values.csv", ["--task", "regress", "--trainer", "pegasos"], 2, "there are ['bsgd', 'smo']"),
     "a reducer of classes": ("values.csv", ["--task", "regress", "-b", "5", "--reducer", "slant"], 2, "for classes"),
     "no trainer": ("rows.csv", ["--task", "novelty", "--trainer", "none", "-b", "5"], 2, "has none; give --trainer 'smo'"),
 }

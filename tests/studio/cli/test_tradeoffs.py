@@ -103,7 +103,7 @@ BAD = {
     "folder": (["tradeoff", "missing/a8a"], 1, "there is no folder missing"),
     "method": (["tradeoff", "iris", "-m", "nonsense"], 2, "unknown method 'nonsense'"),
     "no method": (["tradeoff", "iris", "-m", ","], 2, "give one name at least"),
-    "budget": (["tradeoff", "iris", "-b", "4,0"], 2, "'0' is not a whole number"),
+    "budget": (["tradeoff", "iris", "-b", "4,0"], 2, "--budget '0' must be above 0"),
     "rows": (["report"], 1, "there is no file tradeoff.csv with rows; make it with"),
     "output": (["tradeoff", "iris", "-o", "missing/rows.csv"], 2, "there is no folder missing"),
 }

@@ -43,11 +43,10 @@ def test_numbers_are_tuned_by_a_regressor(data, tmp_path, capsys):
 WRONG = {
     "no limit": ([], 2, "say how small or how good: give --budget 64"),
     "bad error": (["--max-error", "2"], 2, "not a share of errors"),
-    "few bytes": (["--budget-bytes", "10"], 1, "--budget-bytes=10 is too small for one support vector"),
+    "few bytes": (["-b", "10 B"], 1, "--budget '10 B' is too small: with one support vector the C takes"),
     "no time": (["-b", "2", "--time-limit", "1e-9"], 1, "--time-limit=1e-09 is too short for one trial"),
     "novelty": (["-b", "2", "--task", "novelty"], 2, "novelty detection has no labels"),
     "weights": (["-b", "2", "--task", "regress", "--balanced"], 2, "--balanced is for --task classify"),
-    "kernel": (["-b", "2", "--kernel", "chi2"], 1, "'chi2' has none"),
 }
 
 

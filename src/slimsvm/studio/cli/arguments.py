@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from argparse import SUPPRESS, ArgumentParser, HelpFormatter
-from collections.abc import Callable, Iterable, Sequence
+from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -62,6 +62,8 @@ class Value:
 class Option:
     """A value by one of its names, or a flag if the annotation is bool.
 
+    A `repeated` option may be given several times; several values are a tuple.
+
     `parser` converts a word to the value, or raises ParameterError. Help shows `show_default` instead of None, and
     `metavar` instead of the parser's.
     """
@@ -73,8 +75,17 @@ class Option:
         parser: Callable[[str], Any] | None = None,
         metavar: str | None = None,
         show_default: str | None = None,
+        repeated: bool = False,
     ) -> None:
         self.names, self.help, self.parser, self.metavar, self.show_default = names, help, parser, metavar, show_default
+        self.repeated = repeated
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of a command for its keyword arguments, with their defaults, by name."""
+
+    options: Mapping[str, tuple[Option, Any]]
 
 
 class _Parser(ArgumentParser):
@@ -87,6 +98,15 @@ class _Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} -h")
+
+
+class _Collect(Action):
+    """The value of an option that is given once, or the tuple of its values."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:  # noqa: ARG002
+        before = getattr(namespace, self.dest, ())
+        both = (*(before if isinstance(before, tuple) else (before,)), values)
+        setattr(namespace, self.dest, both[0] if len(both) == 1 else both)
 
 
 def parse(
@@ -136,7 +156,13 @@ def _add(places: Any, command: Command) -> None:
     """Add the parser of a command."""
     name, words = command.__name__, inspect.getdoc(command)
     hints, parameters = get_type_hints(command, include_extras=True), inspect.signature(command).parameters
-    described = {key: (*get_args(hints[key])[:2], value.default) for key, value in parameters.items()}
+    described: dict[str, tuple[Any, Any, Any]] = {}
+    for key, value in parameters.items():
+        kind, info = get_args(hints[key])[:2]
+        if isinstance(info, Settings):
+            described |= {name: (Any, *option) for name, option in info.options.items()}
+        else:
+            described[key] = kind, info, value.default
     arguments = [_shown(info, default) for _, info, default in described.values() if isinstance(info, Argument)]
     parser = places.add_parser(
         name,
@@ -158,6 +184,7 @@ def _add(places: Any, command: Command) -> None:
                 *info.names,
                 dest=key,
                 default=SUPPRESS,
+                action=_Collect if info.repeated else "store",
                 metavar=info.metavar or getattr(info.parser, "metavar", "PATH" if _is_path(kind) else "TEXT"),
                 type=_named(_converter(kind, info.parser), info.names[0]),
                 help=_help(info.help, info.show_default or default),

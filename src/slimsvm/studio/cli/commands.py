@@ -1,4 +1,4 @@
-"""The commands: slimsvm demo | train | compress | predict | info | export.
+"""The commands: slimsvm demo | train | compress | predict | info | export | reader.
 
 `tradeoffs` has tradeoff and report, `tuning` has tune. Each command imports what it needs when it runs.
 """
@@ -9,50 +9,37 @@ import os
 import sys
 import warnings
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
 from . import names
-from .arguments import Option, ParameterError, UsageError, parse
+from .arguments import Argument, Option, ParameterError, UsageError, parse
 from .interrupts import INTERRUPTED, raise_on_interrupt
 from .parse import (
-    LARGEST_DEGREE,
+    SEARCH,
     Balanced,
-    Budget,
-    Calibration,
     Categorical,
-    Checkpoint,
-    CheckpointSeconds,
     Count,
     DataFile,
-    Device,
     Drop,
     Force,
-    Gamma,
     Keep,
-    Kernel,
     Label,
     MetricName,
     ModelFile,
-    Multiclass,
     Numeric,
     Output,
-    Reducer,
     Scale,
-    Seed,
     Split,
     Task,
     TestFile,
-    TimeLimit,
-    Tolerance,
     Trust,
-    at_least_zero,
     cells_of,
     check_named,
     check_output,
     check_predictions,
     export_target,
-    finite,
     given,
     kinds_of_columns,
     make_reducer,
@@ -64,8 +51,7 @@ from .parse import (
     read_model_and_rows,
     read_test_rows,
     read_training_rows,
-    share_of_rows,
-    whole,
+    settings_of,
 )
 from .predictor import open_predictor
 from .render import (
@@ -151,68 +137,20 @@ def demo(
         print(f"\nThe small model is in {plain(str(output))}. Next: slimsvm info {plain(str(output))}")
 
 
+#: the settings of a model that is trained
+TRAINED = settings_of(
+    *("kernel", "gamma", "C", "epsilon", "nu", "degree", "coef0", "trainer", *SEARCH),
+    *("checkpoint", "tol", "max_iter", "cache_mb"),
+)
+
+
 def train(
     data: DataFile,
     task: Task = "classify",
     output: Output = Path("model.slim"),
-    budget: Budget = None,
-    tolerance: Tolerance = None,
-    kernel: Kernel = "rbf",
-    gamma: Gamma = "scale",
-    C: Annotated[
-        float | None,
-        Option("-C", parser=positive, help="Cost of a margin violation.", show_default="1.0"),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        Option(
-            "--epsilon",
-            parser=at_least_zero,
-            help="regress: errors up to this size cost nothing.",
-            show_default="0.1",
-        ),
-    ] = None,
-    nu: Annotated[
-        float | None,
-        Option(
-            "--nu",
-            parser=share_of_rows,
-            help="novelty: the share of rows that may be called novel.",
-            show_default="0.5",
-        ),
-    ] = None,
-    degree: Annotated[int, Option("--degree", parser=whole(0, LARGEST_DEGREE), help="Of the poly kernel.")] = 3,
-    coef0: Annotated[float, Option("--coef0", parser=finite, help="Of the poly and sigmoid kernels.")] = 0.0,
-    scale: Scale = "auto",
-    trainer: Annotated[
-        str,
-        Option(
-            "--trainer",
-            parser=one_of((*names.TRAINERS, "none")),
-            help=f"{names.listed((*names.TRAINERS, 'none'))} With none, the reducer finds a small model without a full "
-            "one, if it can.",
-        ),
-    ] = "smo",
-    reducer: Reducer = "slim",
     metric: MetricName = None,
-    time_limit: TimeLimit = None,
-    checkpoint: Checkpoint = None,
-    checkpoint_seconds: CheckpointSeconds = 60.0,
-    tol: Annotated[float, Option("--tol", parser=positive, help="Stop at this violation of optimality.")] = 1e-3,
-    max_iter: Annotated[
-        int,
-        Option(
-            "--max-iter",
-            parser=whole(-1),
-            help="Steps of the trainer at most; -1 for no limit.",
-        ),
-    ] = -1,
     balanced: Balanced = False,
-    calibration: Calibration = None,
-    multiclass: Multiclass = None,
-    cache_mb: Annotated[float, Option("--cache-mb", parser=positive, help="Memory for kernel rows, in MiB.")] = 512,
-    device: Device = "cpu",
-    seed: Seed = 0,
+    scale: Scale = "auto",
     label: Label = None,
     numeric: Numeric = None,
     categorical: Categorical = None,
@@ -221,38 +159,15 @@ def train(
     test: TestFile = None,
     keep: Keep = False,
     force: Force = False,
+    **settings: Annotated[Any, TRAINED],
 ) -> None:
     """Train a model on DATA, shrink it to a budget or within a tolerance, and write it."""
-    check_output(output, force, data, test, checkpoint, what="a model")
-    own = own_settings(
-        task,
-        C=C,
-        epsilon=epsilon,
-        nu=nu,
-        class_weight="balanced" if balanced else None,
-        calibration=calibration,
-        multiclass=multiclass,
-    )
-    svm = make_estimator(
-        task,
-        budget=budget,
-        tolerance=tolerance,
-        kernel=kernel,
-        gamma=gamma,
-        degree=degree,
-        coef0=coef0,
-        trainer=None if trainer == "none" else trainer,
-        reducer=make_reducer(reducer, None, metric),  # the time limit is that of the whole fit
-        tol=tol,
-        max_iter=max_iter,
-        time_limit=time_limit,
-        checkpoint=checkpoint,
-        checkpoint_seconds=checkpoint_seconds,
-        cache_mb=cache_mb,
-        random_state=seed,
-        device=device,
-        **own,
-    )
+    check_output(output, force, data, test, settings.get("checkpoint"), what="a model")
+    settings |= {"class_weight": "balanced"} if balanced else {}
+    settings |= {"random_state": settings.get("random_state", 0)}
+    if metric is not None:
+        settings["reducer"] = make_reducer(settings.get("reducer", "slim"), metric=metric)
+    svm = make_estimator(task, **own_settings(task, **settings))
     check_methods(task, svm)
     from sklearn.pipeline import make_pipeline
 
@@ -264,15 +179,15 @@ def train(
 
     kinds = kinds_of_columns(numeric, categorical, drop)
     X, y, columns = read_training_rows(data, task, label, split, Cells(kinds, always=bool(kinds)))
-    check_multiclass(multiclass, y)
+    check_multiclass(settings.get("multiclass"), y)
     check_named(kinds, columns)
     scaler = preparation_for(X, columns, scale, kinds)
     if task == "regress" and X.dtype == object:
-        svm.set_params(**{name: value for name, value in in_units_of(y).items() if name not in own})
+        svm.set_params(**{name: value for name, value in in_units_of(y).items() if name not in settings})
     model = svm if scaler is None else make_pipeline(scaler, svm)
 
     def finish() -> None:  # a checkpoint is deleted when the model is in its file
-        if checkpoint is not None:
+        if "checkpoint" in settings:
             save(with_names(model, columns), output)
 
     with progress() as report:
@@ -290,50 +205,45 @@ def compress(
     model: ModelFile,
     data: DataFile,
     output: Output = Path("small.slim"),
-    budget: Budget = None,
-    tolerance: Tolerance = None,
     validation: Annotated[
         Path | None, Option("--validation", help="Rows that MODEL has not seen, for --tolerance; else a part of DATA.")
     ] = None,
-    reducer: Reducer = "slim",
     metric: MetricName = None,
-    time_limit: TimeLimit = None,
-    calibration: Calibration = None,
-    multiclass: Multiclass = None,
-    device: Device = "cpu",
-    seed: Seed = 0,
     label: Label = None,
     split: Split = "train",
     test: TestFile = None,
     trust: Trust = False,
     keep: Keep = False,
     force: Force = False,
+    **settings: Annotated[Any, settings_of(*SEARCH)],
 ) -> None:
     """Shrink MODEL with rows like those it was trained on, to a budget or within a tolerance."""
     check_output(output, force, data, test, validation, what="a model")
-    if budget is None and tolerance is None:
+    if not {"budget", "tolerance"} & settings.keys():
         raise ParameterError(
-            "say how small: give --budget 50 for at most 50 support vectors, or --tolerance 0.005 for the smallest model "
-            "within half a point of the full one's error",
+            "say how small: give --budget 50 for at most 50 support vectors, --budget '4 KB' for bytes of exported C, or "
+            "--tolerance 0.005 for the smallest model within half a point of the full one's error",
             param_hint="--budget",
         )
-    method = make_reducer(reducer, time_limit, metric)
+    time_limit = settings.pop("time_limit", None)  # that of the reducer
+    method = make_reducer(settings.pop("reducer", "slim"), metric=metric, time_limit=time_limit)
     from ...estimators import compress_within
     from ...files.native import check_steps
     from ...run import Run
 
     big, X, y = read_model_and_rows(model, data, trust, target=label, split=split)
     check_steps(big)
-    check_multiclass(multiclass, y)
+    check_multiclass(settings.get("multiclass"), y)
     columns = names_of(big)
     more = (label, X.shape[1], columns, cells_of(big))
     tests, held_out = (read_test_rows(path, task_of(big), *more) for path in (test, validation))
-    own = own_settings(task_of(big), calibration=calibration, multiclass=multiclass)
+    own = own_settings(task_of(big), **settings)
     if held_out is not None:
         own |= {"X_val": held_out[0], "y_val": held_out[1]}
+    seed = own.pop("random_state", 0)
     with progress() as report:
         small, interrupted = finished_or_best(
-            lambda: compress_within(Run(report), big, X, y, budget, tolerance, method, seed, device=device, **own),
+            lambda: compress_within(Run(report), big, X, y, reducer=method, random_state=seed, **own),
             keep,
         )
     _write_model(small, output, X, y, tests, interrupted, as_ours(big))
@@ -354,7 +264,7 @@ def predict(
     model: ModelFile,
     data: DataFile,
     output: Annotated[Path | None, Option("--output", "-o", help="Where to write; else to the terminal.")] = None,
-    scores: Annotated[bool, Option("--scores", help="Decision values instead of labels.")] = False,
+    scores: Annotated[bool, Option("--scores", help="Decision values, not labels; their order goes to stderr.")] = False,
     proba: Annotated[bool, Option("--proba", help="Probabilities of the classes; their order goes to stderr.")] = False,
     label: Label = None,
     split: Split = "test",
@@ -380,11 +290,21 @@ def predict(
         write_whole(output, ["".join(f"{line}\n" for line in lines).encode()])
     else:
         sys.stdout.writelines(f"{plain(line) if sys.stdout.isatty() else line}\n" for line in lines)
-    if proba:
-        print("classes", *(plain(str(name)) for name in predictor.classes), file=sys.stderr)
+    if wanted is not None and predictor.task == "classify":
+        print(order_of(predictor.classes, values.shape[1]), file=sys.stderr)
     known = quality(predictor.task, predicted, y)
     if known is not None:
         print(*known, file=sys.stderr)
+
+
+def order_of(classes: Any, columns: int) -> str:
+    """Return what the columns of scores or probabilities stand for, in words."""
+    names = [plain(str(name)) for name in classes]
+    if columns == len(names):
+        return " ".join(["classes", *names])
+    if columns == 1:
+        return f"above 0 {names[1]} else {names[0]}"
+    return " ".join(["pairs", *(f"{first}/{second}" for first, second in combinations(names, 2))])
 
 
 def export(
@@ -401,7 +321,10 @@ def export(
     output: Annotated[
         Path | None, Option("--output", "-o", help="Where to write; else MODEL with the format's ending.")
     ] = None,
-    precision: Annotated[str | None, Option("--precision", help="C: float32, int16, int8. ONNX: float32, float64.")] = None,
+    precision: Annotated[
+        str | None, Option("--precision", help="C, images: float32, int16, int8, int4. ONNX: float32, float64.")
+    ] = None,
+    integers: Annotated[bool, Option("--integers", help="C without floating point, for rows of integers.")] = False,
     limit: Annotated[
         float | None,
         Option("--limit", parser=positive, help="C, integers: features are within this, after scaling."),
@@ -414,11 +337,11 @@ def export(
     force: Force = False,
     trust: Trust = False,
 ) -> None:
-    """Write MODEL as source or in another format: C, ONNX, LIBSVM, JavaScript or JSON."""
+    """Write MODEL as source or in another format: C, ONNX, LIBSVM, JavaScript, JSON, an image, a folder for firmware."""
     from ...ship.export import EXPORTERS, make_exporter
     from ...ship.export import export as export_model
 
-    settings = given(precision=precision, limit=limit, flavor=flavor)
+    settings = given(precision=precision, limit=limit, flavor=flavor, integers=integers or None)
     target = export_target(output or model, kind, settings)
     output = output or model.with_suffix(EXPORTERS[target].ending)
     check_output(output, force, model, rows)
@@ -438,9 +361,29 @@ def export(
         raise ParameterError(message_of(error), param_hint="--output") from error
 
 
+def reader(
+    language: Annotated[str, Argument(metavar="LANGUAGE", help=names.listed(names.READERS))],
+    output: Annotated[
+        Path | None, Option("--output", "-o", help="Where to write; else slim.c, slim.py or slim.rs.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Write the source that loads images (.bin) of any model: C99, MicroPython, or Rust without std."""
+    from ...ship.reader import READERS, write_reader
+
+    if language not in READERS:
+        raise ParameterError(f"{language!r} is not one of {', '.join(READERS)}", param_hint="LANGUAGE")
+    output = output or Path(f"slim{READERS[language][0]}")
+    check_output(output, force)
+    try:
+        show_files(write_reader(language, output, force=force))
+    except (FileExistsError, ValueError) as error:
+        raise ParameterError(message_of(error), param_hint="--output") from error
+
+
 def info(model: ModelFile, trust: Trust = False) -> None:
     """Tell what is in MODEL and what a prediction costs."""
     show_model(model, read_model(model, trust))
 
 
-COMMANDS = (demo, train, compress, predict, export, info, tradeoff, report, tune)
+COMMANDS = (demo, train, compress, predict, export, reader, info, tradeoff, report, tune)

@@ -33,8 +33,9 @@ REDUCERS = (
     "nystroem",
 )
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian", "chi2")
-METRICS = ("fixed", "scales", "widths", "both", "auto")
-EXPORTS = ("c", "onnx", "libsvm", "js", "json")
+METRICS = ("fixed", "scales", "widths", "both", "projection", "auto")
+EXPORTS = ("c", "onnx", "libsvm", "js", "json", "image", "arduino", "cmake")
+READERS = ("c", "micropython", "rust")
 CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
 MULTICLASS = ("ovr", "ovo", "dag")
 TASKS = ("classify", "regress", "novelty")

@@ -14,10 +14,13 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ...budget import AUTO, PRECISIONS
+from ...budget import Budget as BudgetLimits
 from ...files.endings import check_written
 from ...files.numbers import strict_number
+from ...parameters import PARAMETERS
 from . import names
-from .arguments import Argument, Option, ParameterError, Value
+from .arguments import Argument, Option, ParameterError, Settings, Value
 from .tasks import check_classes, labels_of, task_of
 
 if TYPE_CHECKING:
@@ -66,11 +69,6 @@ seconds = replace(positive, metavar="SECONDS")
 at_least_zero = number("a number of 0 or more", lambda found: 0 <= found < math.inf)
 share_of_rows = number("a share of the rows above 0 and up to 1, such as 0.05", lambda found: 0 < found <= 1)
 share_of_errors = number("a share of errors from 0 up to 1, such as 0.005", lambda found: 0 <= found < 1)
-budget_of = Value(
-    "NUMBER",
-    "a number of support vectors (1, 2, ...) or a fraction between 0 and 1",
-    lambda text: whole(1).read(text) or number("", lambda found: 0 < found < 1).read(text),
-)
 gamma_of = Value(
     "NUMBER",
     "'scale', 'auto' or a number above 0",
@@ -88,6 +86,89 @@ def device_of(text: str) -> str:
     except (ValueError, ImportError) as error:
         raise ParameterError(str(error)) from error
     return text
+
+
+def budget_of(text: str) -> int | float | str:
+    """Return a limit on the model, with text for bytes and times."""
+    try:
+        limit = BudgetLimits.of(text)
+    except ValueError as error:
+        raise ParameterError(str(error)) from error
+    return limit.count or limit.fraction or text
+
+
+def trainer_of(text: str) -> str | None:
+    """Return the name of a trainer; None for none."""
+    name = one_of((*names.TRAINERS, "none"))(text)
+    return None if name == "none" else str(name)
+
+
+# Options for parameters of the estimators
+
+#: how the values of parameters are read
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "budget": budget_of,
+    "precision": one_of((AUTO, *PRECISIONS)),
+    "tolerance": share_of_errors,
+    "kernel": one_of(names.KERNELS),
+    "gamma": gamma_of,
+    "C": positive,
+    "epsilon": at_least_zero,
+    "nu": share_of_rows,
+    "degree": whole(0, LARGEST_DEGREE),
+    "coef0": finite,
+    "trainer": trainer_of,
+    "reducer": one_of(names.REDUCERS),
+    "tol": positive,
+    "max_iter": whole(-1),
+    "time_limit": seconds,
+    "checkpoint": Path,
+    "cache_mb": positive,
+    "calibration": one_of(names.CALIBRATIONS),
+    "multiclass": one_of(names.MULTICLASS),
+    "device": device_of,
+    "random_state": whole(0, LARGEST_SEED),
+}
+#: words for values in help
+METAVARS = {"budget": "LIMIT", "trainer": "NAME", "checkpoint": "PATH", "device": "NAME"}
+#: what {words} in the help of parameters stand for
+LISTS = {
+    "kernels": names.KERNELS,
+    "trainers": names.TRAINERS,
+    "reducers": names.REDUCERS,
+    "calibrations": names.CALIBRATIONS,
+}
+
+
+def settings_of(*parameters: str) -> Settings:
+    """Return options for parameters of the estimators, with the help and the defaults of `slimsvm.parameters`."""
+    lists = {name: ", ".join(words) for name, words in LISTS.items()}
+    options = {}
+    for name in parameters:
+        entry = PARAMETERS[name]
+        option = Option(
+            *(entry.flags or (f"--{name.replace('_', '-')}",)),
+            help=entry.option.format(**lists),
+            parser=PARSERS[name],
+            metavar=METAVARS.get(name),
+            repeated=name == "budget",
+        )
+        options[name] = option, 0 if name == "random_state" else entry.default
+    return Settings(options)
+
+
+#: the parameters of the search for a small model, which several commands have
+SEARCH = (
+    "budget",
+    "precision",
+    "tolerance",
+    "reducer",
+    "time_limit",
+    "calibration",
+    "multiclass",
+    "device",
+    "random_state",
+)
 
 
 # Options that several commands share
@@ -110,28 +191,7 @@ Task = Annotated[
         help="classify, regress (labels are numbers) or novelty (no labels; leave their column out by --label).",
     ),
 ]
-Budget = Annotated[
-    Any,
-    Option(
-        "--budget", "-b", parser=budget_of, help="Support vectors at most: a number, or a fraction of the full model's."
-    ),
-]
 Count = Annotated[Any, Option("--budget", "-b", parser=whole(1), help="Support vectors at most.")]
-Tolerance = Annotated[
-    float | None,
-    Option(
-        "--tolerance",
-        "-t",
-        parser=share_of_errors,
-        help="Smallest model within this much of the full one's error (0.005).",
-    ),
-]
-Kernel = Annotated[str, Option("--kernel", "-k", parser=one_of(names.KERNELS), help=names.listed(names.KERNELS))]
-Gamma = Annotated[Any, Option("--gamma", "-g", parser=gamma_of, help="'scale', 'auto' or a number.")]
-Reducer = Annotated[
-    str,
-    Option("--reducer", parser=one_of(names.REDUCERS), help=f"The method that shrinks. {names.listed(names.REDUCERS)}"),
-]
 MetricName = Annotated[
     str | None,
     Option(
@@ -140,26 +200,7 @@ MetricName = Annotated[
         help=f"What slim learns besides points. {names.listed(names.METRICS)} Learned ones fit closer and take longer.",
     ),
 ]
-TimeLimit = Annotated[
-    float | None, Option("--time-limit", parser=seconds, help="Seconds at most; the best model found by then is kept.")
-]
-Checkpoint = Annotated[
-    Path | None,
-    Option("--checkpoint", help="Save the state of a long fit here; the same command goes on from it by itself."),
-]
-CheckpointSeconds = Annotated[float, Option("--checkpoint-seconds", parser=seconds, help="Seconds between two saves.")]
 Balanced = Annotated[bool, Option("--balanced", help="Weigh classes by their rarity.")]
-Device = Annotated[
-    str, Option("--device", parser=device_of, metavar="NAME", help="Where to compute: cpu, cuda, mps, cupy or auto.")
-]
-Seed = Annotated[
-    int,
-    Option(
-        "--seed",
-        parser=whole(0, LARGEST_SEED),
-        help="Chooses the validation rows; the same seed gives the same model.",
-    ),
-]
 Label = Annotated[
     str | None,
     Option(
@@ -167,23 +208,6 @@ Label = Annotated[
         metavar="COLUMN",
         help="CSV: the column of the labels, by name or number from 0; else the one named label, target, class or y, or "
         "the last one (none for novelty).",
-    ),
-]
-Calibration = Annotated[
-    str | None,
-    Option(
-        "--calibration",
-        parser=one_of(names.CALIBRATIONS),
-        help=f"Fit probabilities, for predict --proba. {names.listed(names.CALIBRATIONS)}",
-    ),
-]
-Multiclass = Annotated[
-    str | None,
-    Option(
-        "--multiclass",
-        parser=one_of(names.MULTICLASS),
-        help="Three classes or more: an output for each class (ovr), or for each pair, decided by votes (ovo) or by a "
-        "decision DAG (dag).",
     ),
 ]
 Scale = Annotated[
@@ -220,7 +244,7 @@ def check_predictions(predictor: Any, *, scores: bool, proba: bool) -> None:
         )
 
 
-def make_reducer(name: str, time_limit: float | None, metric: str | None = None) -> Any:
+def make_reducer(name: str, *, metric: str | None = None, time_limit: float | None = None) -> Any:
     """Return the reducer of that name with its time limit and its metric, which must be one that learns."""
     from ...reducers import REDUCERS
 
@@ -464,9 +488,9 @@ def read_test_rows(
 # Messages
 
 #: settings of Python functions in messages; the option for the labels' column has another name
-_SETTING = re.compile(r"\b(budget|tolerance|kernel|gamma|trainer|reducer|device|calibration|multiclass)=(?=\S)")
+_SETTING = re.compile(r"\b(budget|precision|tolerance|kernel|gamma|trainer|reducer|device|calibration|multiclass)=(?=\S)")
 _COLUMN = re.compile(r"\btarget=(?=\S)")
-_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|budget_bytes|max_error|checkpoint_seconds)\b")
+_LONG_NAME = re.compile(r"\b(max_iter|time_limit|cache_mb|max_error)\b")
 
 
 def in_options(message: str) -> str:

@@ -104,9 +104,11 @@ def show_agreement(model: Any, exporter: Any) -> None:
 
     from ...ship.source import artefact_of
 
-    if exporter.precision != "float32" and not is_regressor(model):
-        n, same = exporter.rows.shape[0], exporter.predicted_alike(artefact_of(model), exporter.rows)
-        print(f"{exporter.precision} tables predict as the model does on {same:,} of {n:,} rows ({100 * same / n:.2f} %)")
+    artefact = artefact_of(model)
+    precision = exporter.precision_for(artefact)
+    if precision != "float32" and not is_regressor(model):
+        n, same = exporter.rows.shape[0], exporter.predicted_alike(artefact, exporter.rows)
+        print(f"{precision} tables predict as the model does on {same:,} of {n:,} rows ({100 * same / n:.2f} %)")
 
 
 def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: tuple[Any, Any] | None) -> None:
@@ -203,12 +205,13 @@ def costs(model: Any) -> list[tuple[str, str]]:
 
     expansion, cost = _machine(model).model_, {}
     if expansion.point_numbers <= LARGEST_COST:
-        for precision in ("float32", "int8"):
+        for precision in dict.fromkeys((expansion.precision, "float32", "int8")):
             with suppress(ValueError):  # some kernels have no integer form, and some numbers no float32 form
                 cost[precision] = CExporter(precision).cost(artefact_of(model))
     if not cost:
-        return [("bytes as float32 tables", f"{expansion.nbytes:,}")]
+        return []
     return [
+        *((f"bytes as {precision} C", f"{cost[precision].bytes:,}") for precision in cost),
         *((f"flash as {precision} C tables", f"{cost[precision].flash:,} bytes") for precision in cost),
         *((f"stack with {precision} C tables", f"{cost[precision].ram:,} bytes of arrays") for precision in cost),
         ("multiply-adds per prediction", f"{next(iter(cost.values())).multiply_adds:,}"),

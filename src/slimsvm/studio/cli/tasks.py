@@ -28,13 +28,12 @@ OPTIONS = {
 
 
 def own_settings(task: str, **settings: Any) -> dict[str, Any]:
-    """Return the settings that are not None, and refuse those that the task has no use for."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    for name in given:
-        option, tasks = OPTIONS[name]
+    """Return the settings, and refuse those that the task has no use for."""
+    for name in settings:
+        option, tasks = OPTIONS.get(name, ("", (task,)))
         if task not in tasks:
             raise ParameterError(f"{option} is for --task {' or '.join(tasks)}, and this is {task}", param_hint=option)
-    return given
+    return settings
 
 
 def make_estimator(task: str, **settings: Any) -> Any:

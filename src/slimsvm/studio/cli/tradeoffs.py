@@ -7,23 +7,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ...budget import order_of
 from . import names
 from .arguments import Argument, Option, ParameterError
 from .interrupts import raise_on_interrupt
 from .parse import (
     Force,
-    Gamma,
-    Kernel,
     Label,
     Scale,
     Split,
-    at_least_zero,
+    budget_of,
     check_output,
     given,
     one_of,
-    positive,
     seconds,
-    share_of_rows,
+    settings_of,
     whole,
 )
 from .render import message_of, plain, show, show_files
@@ -61,9 +59,9 @@ def methods_of(text: str) -> list[str]:
         raise ParameterError(str(error)) from error
 
 
-def budgets_of(text: str) -> list[int]:
-    """Return numbers of support vectors."""
-    return [whole(1)(word) for word in names_of(text)]
+def budgets_of(text: str) -> list[Any]:
+    """Return limits: numbers of support vectors, bytes or times."""
+    return [budget_of(word) for word in names_of(text)]
 
 
 def tradeoff(
@@ -83,37 +81,23 @@ def tradeoff(
         Option("--methods", "-m", parser=methods_of, metavar="NAMES", help="With commas: slim,spsvm,bsgd,lp+slim ..."),
     ] = None,
     budgets: Annotated[
-        Any, Option("--budgets", "-b", parser=budgets_of, metavar="NUMBERS", help="With commas: 8,16,32 ...")
+        Any, Option("--budgets", "-b", parser=budgets_of, metavar="LIMITS", help="With commas: 8,16,32 or '2 KB,4 KB' ...")
     ] = None,
     seeds: Annotated[int, Option("--seeds", parser=whole(1, 1000), help="Runs of each, with other test rows.")] = 1,
-    kernel: Kernel = "rbf",
-    gamma: Gamma = "scale",
-    C: Annotated[
-        float | None, Option("-C", parser=positive, help="Cost of a margin violation.", show_default="1.0")
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        Option("--epsilon", parser=at_least_zero, help="regress: errors up to this size cost nothing.", show_default="0.1"),
-    ] = None,
-    nu: Annotated[
-        float | None,
-        Option(
-            "--nu", parser=share_of_rows, help="novelty: the share of rows that may be called novel.", show_default="0.5"
-        ),
-    ] = None,
     scale: Scale = "auto",
     time_limit: Annotated[float | None, Option("--time-limit", parser=seconds, help="For shrinking, in each run.")] = None,
     label: Label = None,
     split: Split = "train",
     test: TestData = None,
     force: Force = False,
+    **settings: Annotated[Any, settings_of("kernel", "gamma", "C", "epsilon", "nu", "precision")],
 ) -> None:
     """Train methods at several sizes on DATA and write size, speed and error of each model: how small can it be?"""
     check_output(output, True, data, test, what="a table of runs")  # a file that exists is continued
     from ..tradeoff.datasets import usual_task
 
     task = task or usual_task(data)
-    own = own_settings(task, C=C, epsilon=epsilon, nu=nu)
+    own = own_settings(task, **settings)
     from ..tradeoff import tradeoff as run
 
     X, y, columns = rows_of(data, task, label, split)
@@ -133,8 +117,6 @@ def tradeoff(
             feature_names=columns,
             origin={"test": str(test or ""), "target": str(label or ""), "split": split},
             report=_line_by_line(),
-            kernel=kernel,
-            gamma=gamma,
             **own,
             **given(methods=methods, budgets=budgets, time_limit=time_limit),
         )
@@ -202,7 +184,8 @@ def _line_by_line() -> Callable[[Progress], None]:
 
     def line(progress: Progress) -> None:
         row = progress.row
-        what = row["method"] if row["budget"] is None else f"{row['method']}, {row['budget']} vectors"
+        budget = f"{row['budget']} vectors" if isinstance(row["budget"], int) else row["budget"]
+        what = row["method"] if budget is None else f"{row['method']}, {budget}"
         error = task_of_row(row).error
         end = f"{row['status']}: {row['reason']}" if row["error"] is None else f"{100 * row['error']:.1f} % {error}"
         left = f"; about {_duration(progress.seconds_left)} left" if progress.number < progress.total else ""
@@ -224,12 +207,13 @@ def show_tradeoff(data: str, found: Tradeoff) -> None:
 
     task = task_of_row(found.rows[-1])
     points = {(point.method, point.budget): point for point in summarise(found.rows)}
-    budgets = sorted({budget for _, budget in points if budget is not None})
+    budgets = sorted({budget for _, budget in points if budget is not None}, key=order_of)
     methods = [method for method in found.methods if (method, None) not in points]  # those with budgets
     cells = [(str(b), *(_error(points.get((method, b))) for method in methods)) for b in budgets]
     others = [point for point in points.values() if point.budget is None]
     cells += [(f"{p.method}: {whole(p.size)}", _error(p), *[""] * (len(methods) - 1)) for p in others]
-    show(f"{task.error.capitalize()}: {data}", cells, ("support vectors", *(methods or [FULL])))
+    head = "support vectors" if all(isinstance(budget, int) for budget in budgets) else "budget"
+    show(f"{task.error.capitalize()}: {data}", cells, (head, *(methods or [FULL])))
     best = smallest_good(found.rows, methods[0]) if methods else None
     if best is not None:
         print("\n" + plain(answer(task, points[methods[0], best], points.get((FULL, None)))))

@@ -13,22 +13,18 @@ from .arguments import Option, ParameterError
 from .interrupts import raise_on_interrupt
 from .parse import (
     Balanced,
-    Count,
     DataFile,
-    Device,
     Force,
     Keep,
-    Kernel,
     Label,
     Output,
-    Seed,
     Split,
     TestFile,
     check_output,
     one_of,
     read_test_rows,
     read_training_rows,
-    seconds,
+    settings_of,
     share_of_errors,
     whole,
 )
@@ -47,66 +43,53 @@ def tune(
         Option("--task", parser=one_of(names.TASKS), help="classify, or regress: labels are numbers."),
     ] = "classify",
     output: Output = Path("model.slim"),
-    budget: Count = None,
-    budget_bytes: Annotated[
-        int | None,
-        Option("--budget-bytes", parser=whole(1), help="Bytes of float32 tables at most."),
-    ] = None,
     max_error: Annotated[
         float | None,
         Option("--max-error", parser=share_of_errors, help="The smallest model within this error (0.05)."),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        Option("--time-limit", parser=seconds, help="Seconds in all, the last fit included."),
     ] = None,
     trials: Annotated[
         int,
         Option("--trials", parser=whole(1), help="Settings to try on a few rows."),
     ] = 36,
-    kernel: Kernel = "rbf",
     balanced: Balanced = False,
     table: Annotated[Path | None, Option("--table", help="Write all trials to this CSV file.")] = None,
-    device: Device = "cpu",
-    seed: Seed = 0,
     label: Label = None,
     split: Split = "train",
     test: TestFile = None,
     keep: Keep = False,
     force: Force = False,
+    **settings: Annotated[Any, settings_of("budget", "precision", "time_limit", "kernel", "device", "random_state")],
 ) -> None:
     """Choose kernel width, C and scaling for a small model of DATA, train it and write it."""
     check_output(output, force, data, test, table, what="a model")
     if table is not None:
         check_output(table, force, data, test, output, what="a table of runs")
-    if budget is None and budget_bytes is None and max_error is None:
+    if "budget" not in settings and max_error is None:
         raise ParameterError(
-            "say how small or how good: give --budget 64 for at most 64 support vectors, --budget-bytes 8192, or "
-            "--max-error 0.05 for the smallest model within this error",
+            "say how small or how good: give --budget 64 for at most 64 support vectors, --budget '8 KB' for bytes of "
+            "exported C, or --max-error 0.05 for the smallest model within this error",
             param_hint="--budget",
         )
     if task == "novelty":
         raise ParameterError("novelty detection has no labels to count errors on, which tuning needs", param_hint="--task")
-    own = own_settings(task, class_weight="balanced" if balanced else None)
+    own: dict[str, Any] = {name: settings.pop(name) for name in ("kernel", "device") if name in settings}
+    own |= {"class_weight": "balanced"} if balanced else {}
     from ...importers.around import with_names
     from ..tune import tune as run
 
     X, y, columns = read_training_rows(data, task, label, split)
     tests = read_test_rows(test, task, label, X.shape[1], columns)
-    template = make_estimator(task, kernel=kernel, device=device, **own)
+    template = make_estimator(task, **own_settings(task, **own))
     raise_on_interrupt()
     result, interrupted = finished_or_best(
         lambda: run(
             X,
             y,
-            budget=budget,
-            budget_bytes=budget_bytes,
             max_error=max_error,
-            time_limit=time_limit,
             n_trials=trials,
             estimator=template,
             callback=_line,
-            random_state=seed,
+            **{"random_state": 0, **settings},
         ),
         keep,
     )

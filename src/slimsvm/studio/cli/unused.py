@@ -79,7 +79,6 @@ RULES = (
     Rule("C", trainer_has("C"), "this trainer has no C, and no small model is made"),
     Rule("tol", trainer_has("tol"), "this trainer has no tol"),
     Rule("max_iter", trainer_has("max_iter"), "this trainer has no max_iter"),
-    Rule("checkpoint_seconds", lambda given: "checkpoint" in given, "give --checkpoint FILE too"),
     Rule("split", reads_npz, "only an .npz file with X_train and X_test has parts"),
     Rule("label", lambda given: "data" in given or "rows" in given, "it names a column of --rows"),
 )

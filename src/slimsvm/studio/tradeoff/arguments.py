@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.multiclass import type_of_target
 
+from ...budget import Budget, order_of
 from ...checks import is_count
 from ...importers.scalers import SCALES
 from ...kernels import Array, Matrix
@@ -61,12 +62,16 @@ def check_settings(settings: Mapping[str, Any], scale: str, test_size: float, ta
         raise ValueError(f"test_size must be a share of the rows between 0 and 1, not {test_size!r}")
 
 
-def check_budgets(budgets: Any) -> list[int]:
-    """Return the budgets, ascending."""
-    found = list(budgets) if isinstance(budgets, Iterable) else []
-    if not found or not all(is_count(budget) for budget in found):
-        raise ValueError(f"budgets must be numbers of support vectors from 1 on, such as [8, 16, 32], not {budgets!r}")
-    return sorted({int(budget) for budget in found})
+def check_budgets(budgets: Any) -> list[int | str]:
+    """Return the budgets, ascending: numbers of support vectors, then bytes, then times."""
+    found = list(budgets) if isinstance(budgets, Iterable) and not isinstance(budgets, str) else []
+    limits = [Budget.of(budget) for budget in found]
+    if not limits or "fraction" in {limit.amount[0] for limit in limits}:
+        raise ValueError(
+            "budgets must be numbers of support vectors from 1 on, such as [8, 16, 32], bytes such as '4 KB', or times "
+            f"such as '20 us', not {budgets!r}"
+        )
+    return sorted({limit.count or str(limit) for limit in limits}, key=order_of)
 
 
 def check_seeds(seeds: Any) -> list[int]:

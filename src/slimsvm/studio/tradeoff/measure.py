@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from ...kernels import Array, Matrix
-from ...selection.costs import microseconds
+from ...selection.timing import microseconds
 from ...ship.c import CExporter
 from ...ship.source import artefact_of
 from .tasks import CLASSIFY, TaskKind
@@ -40,13 +40,13 @@ def measure(model: Any, X_test: Matrix, y_test: Array, task: TaskKind = CLASSIFY
 
 
 def table_cost(model: Any) -> dict[str, int | None]:
-    """Return the bytes and multiply-adds of a float32 C export; without one, the bytes of float32 tables."""
+    """Return the bytes and multiply-adds of the exported C; without one, the bytes of the model's numbers as float32."""
     expansion = machine_of(model).model_
     if expansion.point_numbers <= LARGEST_TABLES:
         with suppress(ValueError):  # not every kernel can be exported
-            cost = CExporter("float32").cost(artefact_of(model))
-            return {"bytes": cost.flash, "multiply_adds": cost.multiply_adds}
-    return {"bytes": expansion.nbytes, "multiply_adds": None}
+            cost = CExporter(expansion.precision).cost(artefact_of(model))
+            return {"bytes": cost.bytes, "multiply_adds": cost.multiply_adds}
+    return {"bytes": 4 * (expansion.point_numbers + expansion.weights.size + expansion.bias.size), "multiply_adds": None}
 
 
 def microseconds_per_row(model: Any, X: Matrix) -> float:
@@ -59,9 +59,9 @@ def microseconds_per_row(model: Any, X: Matrix) -> float:
 
 def _validation(machine: Any) -> dict[str, Any]:
     """Return the path's columns for the chosen model; empty for models without a path."""
-    if machine.path_ is None or machine.budget is None:
+    if machine.path_ is None or machine.path_.kept is None:
         return {"path": ""}
-    step = machine.path_.best(int(machine.budget))
+    step = machine.path_[machine.path_.kept]
     return {
         "validation_error": step.error,
         "validation_se": step.standard_error,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...budget import Budget
 from ...files.numbers import is_plain, strict_number
 from ...text import short
 
@@ -31,6 +32,11 @@ def _real(cell: str) -> float:
     if number is None or abs(number) > MOST:
         raise ValueError
     return number
+
+
+def _budget(cell: str) -> int | str:
+    """Return a number of support vectors, or another limit as text."""
+    return _whole(cell) if is_plain(cell) else str(Budget.of(cell))
 
 
 def _path(cell: str) -> str:
@@ -62,7 +68,7 @@ COLUMNS: dict[str, Callable[[str], Any]] = {
     "fingerprint": str,
     "settings": str,
     "method": str,
-    "budget": _whole,
+    "budget": _budget,
     "seed": _whole,
     "status": str,
     "reason": str,
@@ -99,6 +105,7 @@ FIGURES = ("size", "bytes", "us", "error", "se", "seconds", "kernel_evals")
 TEXTS = (str, _path, _file_name)
 EXPECTED: dict[Any, str] = {
     _whole: "a whole number",
+    _budget: "a number of support vectors, bytes such as 4 KB or a time such as 20 us",
     _real: "a number",
     _path: "a list such as 2:0.5 4:0.25",
     _file_name: "the name of a .slim file in the folder of models",

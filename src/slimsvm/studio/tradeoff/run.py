@@ -51,20 +51,20 @@ class Run:
     """One run to make."""
 
     method: Method
-    budget: int | None
+    budget: int | str | None
     seed: int
 
     @property
     def work(self) -> int:
         """An estimate of the time, in arbitrary units."""
-        return SHARED_WORK + (self.budget or 0)
+        return SHARED_WORK + (self.budget if isinstance(self.budget, int) else SHARED_WORK if self.budget else 0)
 
 
 def tradeoff(
     X: Matrix,
     y: Any,
     methods: Iterable[str] | Mapping[str, Mapping[str, Any]] = DEFAULT,
-    budgets: Iterable[int] = BUDGETS,
+    budgets: Iterable[int | str] = BUDGETS,
     *,
     task: str = "classify",
     seeds: int | Sequence[int] = 1,
@@ -91,8 +91,9 @@ def tradeoff(
     methods : iterable of str, or mapping of str to dict, default=("slim", "spsvm", "nystroem")
         Names of reducers, of trainers, or of both, such as "lp+slim"; "none+slim" trains no full model. A mapping has for
         each name settings of the estimator, such as {"quick": {"reducer": Slim(steps=20)}}. The full model is always run.
-    budgets : iterable of int, default=(4, 8, 16, 32, 64, 128)
-        Numbers of support vectors. Those that the full model does not exceed are skipped.
+    budgets : iterable of int or str, default=(4, 8, 16, 32, 64, 128)
+        Numbers of support vectors, bytes of exported C such as "4 KB", or times of a prediction such as "20 us". Numbers
+        that the full model does not exceed are skipped.
     task : {"classify", "regress", "novelty"}, default="classify"
         The estimator is `SlimSVC`, `SlimSVR` or `SlimOneClassSVM`. The test error is the share of misclassified rows; the
         unexplained variance, 1 - R^2; or the share of rows on which a model and the full one disagree.
@@ -159,7 +160,7 @@ def tradeoff(
     return study.run(report, force)
 
 
-def _runs(methods: Sequence[Method], budgets: Sequence[int], seeds: Sequence[int]) -> Iterator[Run]:
+def _runs(methods: Sequence[Method], budgets: Sequence[int | str], seeds: Sequence[int]) -> Iterator[Run]:
     """Yield the runs: the full model of a seed first, because its size limits the budgets."""
     for seed in seeds:
         for method in methods:
@@ -236,7 +237,7 @@ class _Study:
 
     def _reason_to_skip(self, run: Run, known: Mapping[Any, Row]) -> str:
         full = next((r for r in known.values() if (r["method"], r["seed"]) == (FULL, run.seed) and r["size"]), None)
-        if run.budget is None or full is None or run.budget < full["size"]:
+        if not isinstance(run.budget, int) or full is None or run.budget < full["size"]:
             return ""
         return f"the full model has {full['size']} support vectors"
 
@@ -291,7 +292,7 @@ def _model_name(run: Run, words: str) -> str:
     """Return the file name of a model; runs of other settings in the same file have other names."""
     name = re.sub(r"[^A-Za-z0-9+-]", "_", run.method.name)
     settings = fingerprint(np.array([run.method.name, words]))[:6]
-    return f"{name}-{run.budget or 'all'}-seed{run.seed}-{settings}.slim"
+    return f"{name}-{str(run.budget or 'all').replace(' ', '')}-seed{run.seed}-{settings}.slim"
 
 
 def _one_line(text: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...budget import order_of
 from ...selection.allowance import smallest
 from .rows import Row, finished
 from .tasks import TaskKind
@@ -23,7 +24,7 @@ class Point:
     """A method at a budget: means over the seeds."""
 
     method: str
-    budget: int | None
+    budget: int | str | None
     size: float
     bytes: float
     us: float
@@ -37,13 +38,13 @@ class Point:
 
 def summarise(rows: Iterable[Row]) -> list[Point]:
     """Return a point for each method and budget, in the order of their first rows."""
-    groups: dict[tuple[str, int | None], list[Row]] = {}
+    groups: dict[tuple[str, int | str | None], list[Row]] = {}
     for row in finished(rows):
         groups.setdefault((row["method"], row["budget"]), []).append(row)
     return [_point(method, budget, group) for (method, budget), group in groups.items()]
 
 
-def _point(method: str, budget: int | None, group: list[Row]) -> Point:
+def _point(method: str, budget: int | str | None, group: list[Row]) -> Point:
     def mean(name: str) -> float:
         return float(np.mean([np.nan if row[name] is None else row[name] for row in group]))
 
@@ -98,12 +99,12 @@ def clearly_worse(one: Point, other: Point) -> bool:
     return one.error - other.error > max(FAR, 2 * math.hypot(*np.nan_to_num([one.se, other.se])))
 
 
-def smallest_good(rows: Iterable[Row], method: str) -> int | None:
+def smallest_good(rows: Iterable[Row], method: str) -> int | str | None:
     """Return the smallest budget whose validation error is within a standard error of the method's lowest.
 
     Errors are averaged over seeds. None for a method without validation errors, such as a trainer that keeps to a budget.
     """
-    by_budget: dict[int, list[Row]] = {}
+    by_budget: dict[int | str, list[Row]] = {}
     for row in finished(rows):
         if row["method"] == method and row["budget"] is not None and row["validation_error"] is not None:
             by_budget.setdefault(row["budget"], []).append(row)
@@ -113,6 +114,6 @@ def smallest_good(rows: Iterable[Row], method: str) -> int | None:
     best = min(errors, key=lambda budget: errors[budget])
     spread = by_budget[best][0]["validation_se"] or 0.0
     limit = errors[best] + (spread if spread > 0 else 0.0)  # it is NaN for a single validation row
-    budgets = list(errors)
-    place = smallest(budgets, list(errors.values()), limit)
+    budgets = sorted(errors, key=order_of)
+    place = smallest(range(len(budgets)), [errors[budget] for budget in budgets], limit)
     return best if place is None else budgets[place]

@@ -17,7 +17,7 @@ from .problem import Problem
 from .progress import LAST_FIT
 from .result import Constraint, TuningResult, columns
 from .smallest import smallest_of
-from .trials import Trial, bytes_of
+from .trials import Trial, Trials, budget_for
 
 #: mini-batches for the sizes before the largest one, with a learned metric; more: better models of these sizes, which are
 #: not returned, and less time for the largest one
@@ -34,7 +34,8 @@ def fit_best(
     given = Slim() if isinstance(template.reducer, str) else template.reducer
     learning = _learning(given.learning, limited=search.clock.limit is not None)
     reducer = replace(given, time_limit=search.clock.left, metric=best.settings.metric, learning=learning)
-    estimator = best.settings.estimator(template, best.effort.size, reducer, search.trials.seed)
+    budget = budget_for(best.effort.size, search.trials.nbytes)
+    estimator = best.settings.estimator(template, budget, reducer, search.trials.seed)
     pipeline = best.settings.pipeline(estimator, sparse=problem.sparse)
     interrupted = False
     try:
@@ -43,7 +44,7 @@ def fit_best(
         interrupted = True
     own = best.settings.metric == given.metric
     estimator.set_params(reducer=template.reducer if own else replace(given, metric=best.settings.metric))
-    last = _as_trial(best, estimator, problem, perf_counter() - began)
+    last = _as_trial(best, estimator, search.trials, perf_counter() - began)
     result = _result(pipeline, best, columns([*search.table, last], constraint), constraint)
     if interrupted:
         raise Interrupted(result)
@@ -81,17 +82,17 @@ def _fit_parameters(pipeline: Pipeline, sample_weight: Any) -> dict[str, Any]:
     return {} if sample_weight is None else {f"{pipeline.steps[-1][0]}__sample_weight": sample_weight}
 
 
-def _as_trial(best: Trial, estimator: Any, problem: Problem, seconds: float) -> Trial:
+def _as_trial(best: Trial, estimator: Any, trials: Trials, seconds: float) -> Trial:
     """Return the last fit as a row of the table, with the error of its size on its own validation rows."""
     model, path = estimator.model_, estimator.path_
     step = min(path, key=lambda each: abs(each.size - model.size))
     return replace(
         best,
-        effort=replace(best.effort, rows=problem.y.size),
+        effort=replace(best.effort, rows=trials.rows.n),
         error=step.error,
         standard_error=step.standard_error,
         size=model.size,
-        nbytes=bytes_of(model, best.settings),
+        nbytes=trials.bytes_of(model, best.settings),
         seconds=seconds,
         status=estimator.status_,
         stage=LAST_FIT,

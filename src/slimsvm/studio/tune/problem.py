@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from ...checks import check_unmasked, is_count
+from ...budget import AUTO, Budget, check_precision
+from ...c_bytes import ScalerTables, Shape
+from ...checks import check_unmasked
 from ...estimators import SlimOneClassSVM, SlimSVC, SlimSVR
 from ...estimators.validation import checked_range, weighted_rows
+from ...goals import Goal, Regression
 from ...kernels import KERNELS, Array, Matrix, make_kernel
 from ...metric import takes_factors, takes_widths
+from ...model import Expansion
 from ...reducers import Slim
+from ...selection.limits import room_for, size_limit
+from ...selection.timing import microseconds
 from .result import Constraint
-from .trials import table_bytes
 
 #: the least number of rows: every fold needs some for training and some for validation
 LEAST_ROWS = 10
@@ -41,6 +48,7 @@ class Problem:
     y: Array
     weights: Array
     size: int
+    shape: Shape  # what exports take bytes for, without scaler and metric
     metrics: tuple[str, ...] = ("fixed",)  # the metrics to try
 
     @property
@@ -54,13 +62,20 @@ class Problem:
         return bool(issparse(self.X))
 
 
-def make_problem(estimator: Any, X: Any, y: Any, sample_weight: Any, constraint: Constraint) -> Problem:
+def make_problem(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, constraint: Constraint, precision: str = AUTO
+) -> Problem:
     """Return the problem; raise ValueError for an estimator or rows that cannot be tuned."""
+    check_precision(precision)
     template = template_for(estimator, y)
+    if precision != AUTO:
+        template = clone(template).set_params(precision=precision)
     X, y, weights = checked_rows(template, X, y, sample_weight)
-    outputs = 1 if isinstance(template, SlimSVR) else template._coding(np.unique(y).size, whole=False).outputs
-    size = largest_size(constraint, X.shape[1], outputs)
-    return Problem(template, X, y, weights, min(size, y.size // 2), _metrics(template, X, constraint))
+    goal: Goal = Regression() if isinstance(template, SlimSVR) else template._coding(np.unique(y).size, whole=False)
+    calibration = template.calibration if goal.n_classes else None
+    shape = Shape.of(template.kernel, X.shape[1], goal, map=calibration or "")
+    size = largest_size(template, constraint.budget, shape, X)
+    return Problem(template, X, y, weights, min(size, y.size // 2), shape, _metrics(template, X, constraint))
 
 
 def _metrics(template: Any, X: Matrix, constraint: Constraint) -> tuple[str, ...]:
@@ -72,7 +87,7 @@ def _metrics(template: Any, X: Matrix, constraint: Constraint) -> tuple[str, ...
         return (template.reducer.metric,)
     kernel = make_kernel(template.kernel, gamma=1.0, degree=template.degree, coef0=template.coef0)
     n, d = X.shape
-    if constraint.nbytes is not None or d > MOST_FEATURES or n < LEAST_FOR_METRIC or not takes_factors(kernel.name):
+    if constraint.budget.bytes is not None or d > MOST_FEATURES or n < LEAST_FOR_METRIC or not takes_factors(kernel.name):
         return ("fixed",)
     return "fixed", "both" if takes_widths(kernel.name) else "scales"
 
@@ -116,29 +131,30 @@ def checked_rows(template: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Mat
     return weighted_rows(checked_range(X, finite=True), y, sample_weight)[:3]
 
 
-def constraint_of(budget: Any, budget_bytes: Any, max_error: Any) -> Constraint:
-    """Return the limits on the model, at least one of them."""
-    if budget is None and budget_bytes is None and max_error is None:
+def constraint_of(budget: Any, max_error: Any) -> Constraint:
+    """Return the limits on the model; without any, it is a full one."""
+    limits = Budget.of(budget)
+    if limits.fraction is not None:
         raise ValueError(
-            "say how small or how good: budget=64 for at most 64 support vectors, budget_bytes=8192 for the size of the "
-            "float32 tables, or max_error=0.05 for the smallest model within this error"
+            f"budget={limits.fraction} is a fraction of a full model's support vectors, and tuning trains none; give a "
+            "number of support vectors, bytes such as '8 KB', or a time such as '20 us'"
         )
-    for name, value in (("budget", budget), ("budget_bytes", budget_bytes)):
-        if value is not None and not is_count(value):
-            raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
-    return Constraint(budget, budget_bytes, max_error)
+    return Constraint(limits, max_error)
 
 
-def largest_size(constraint: Constraint, features: int, outputs: int) -> int:
+def largest_size(template: Any, budget: Budget, shape: Shape, X: Matrix) -> int:
     """Return the support vectors that the limits allow, with a scaler before them; raise ValueError if they allow none."""
-    size = constraint.budget or LARGEST
-    if constraint.nbytes is None:
-        return size
-    empty, one = (table_bytes(count, features, outputs, "standard") for count in (0, 1))
-    if constraint.nbytes < one:
-        raise ValueError(
-            f"budget_bytes={constraint.nbytes} is too small for one support vector, which takes {one} bytes with a scaler "
-            f"for {features} features and {outputs} outputs; give at least {one}"
-        )
-    fits = (constraint.nbytes - empty) // (one - empty)
-    return min(fits, size) if constraint.budget is not None else fits
+    features = X.shape[1]
+    room = room_for(budget, template.precision, replace(shape, scaler=ScalerTables(features)))
+    bounded = room is not None or budget.microseconds is not None
+    most = budget.count or (X.shape[0] if bounded else LARGEST)
+
+    def time(size: int) -> float:
+        points = X[np.arange(size) % X.shape[0]]
+        scaler = StandardScaler(with_mean=False).fit(points)
+        coef = np.ones((size, shape.outputs))
+        kernel = make_kernel(template.kernel, gamma=1.0, degree=template.degree, coef0=template.coef0)
+        model = Expansion(kernel, points, coef, np.zeros(shape.outputs))
+        return microseconds(lambda: model(scaler.transform(points[:1])))
+
+    return size_limit(budget, room, time, most, full=False) or most

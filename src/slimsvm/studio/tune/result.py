@@ -6,27 +6,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...budget import Budget
 from ...checks import check_at_least_zero
 from .trials import Trial
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """Limits on a model: support vectors, bytes as float32 tables, and error; None for no limit."""
+    """Limits on a model: what it may cost, and its error; None for no limit."""
 
-    budget: int | None
-    nbytes: int | None
+    budget: Budget
     error: float | None
 
     def __post_init__(self) -> None:
         if self.error is not None:
             check_at_least_zero("max_error", self.error)
 
+    @property
+    def whole(self) -> bool:
+        """Whether there is no limit, so that the model is a full one."""
+        return not self.budget.given and self.error is None
+
     def met(self, trial: Trial) -> bool:
         """Return whether a trial's model is within all limits."""
         return (
-            (self.budget is None or trial.size <= self.budget)
-            and (self.nbytes is None or trial.nbytes <= self.nbytes)
+            (self.budget.count is None or trial.size <= self.budget.count)
+            and (self.budget.bytes is None or trial.nbytes <= self.budget.bytes)
             and (self.error is None or trial.error <= self.error)
         )
 

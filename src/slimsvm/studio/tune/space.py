@@ -55,11 +55,11 @@ class Settings:
         values = {"gamma": self.gamma, "C": self.C, "scaling": self.scaling, "epsilon": self.epsilon, "metric": self.metric}
         return {name: value for name, value in values.items() if value is not None}
 
-    def estimator(self, template: Any, size: int, reducer: Any, seed: int) -> Any:
-        """Return an estimator for a model of at most `size` support vectors; the metric is that of the reducer."""
+    def estimator(self, template: Any, budget: Any, reducer: Any, seed: int) -> Any:
+        """Return an estimator for a model within a budget; the metric is that of the reducer."""
         tuned = {name: value for name, value in self.parameters.items() if name not in ("scaling", "metric")}
         return clone(template).set_params(
-            budget=size, tolerance=None, trainer=None, reducer=reducer, random_state=seed, **tuned
+            budget=budget, tolerance=None, trainer=None, reducer=reducer, random_state=seed, **tuned
         )
 
     def pipeline(self, estimator: Any, *, sparse: bool) -> Pipeline:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ...c_bytes import NO_SCALER, Shape
+from ...estimators.shrink import scaler_tables
 from ...kernels import Array, Matrix
 from ...limits import Deadline
 from ...made import Made
@@ -102,6 +104,8 @@ class Trials:
     rows: FoldedRows
     scalers: dict[str, Any]  # fitted to all rows, by name; None for no scaling
     seed: int
+    shape: Shape  # what exports take bytes for, without scaler and metric
+    nbytes: int | None = None  # the most bytes
 
     def run(
         self, settings: Settings, effort: TrialEffort, stage: str, seconds: float | None, start: tuple[Array, ...] = ()
@@ -124,7 +128,7 @@ class Trials:
             found.error,
             found.standard_error,
             model.size,
-            bytes_of(model, settings),
+            self.bytes_of(model, settings),
             perf_counter() - began,
             Status.worst(ends),
             stage,
@@ -144,7 +148,7 @@ class Trials:
             metric=settings.metric,
             learning=learning,
         )
-        estimator = settings.estimator(self.template, effort.size, reducer, self.seed)
+        estimator = settings.estimator(self.template, budget_for(effort.size, self.nbytes), reducer, self.seed)
         estimator.set_params(validation_fraction=VALIDATION)
         if not self.rows.real:
             estimator.set_params(calibration=None)
@@ -152,16 +156,17 @@ class Trials:
             warnings.simplefilter("ignore", ConvergenceWarning)  # a trial's status says so
             return estimator.fit(self._scaled(settings, rows), self.rows.y[rows], self.rows.weights[rows])
 
+    def bytes_of(self, model: Expansion, settings: Settings) -> int:
+        """Return the bytes of the exported C of a model behind its scaler."""
+        scaler = self.scalers[settings.scaling]
+        tables = NO_SCALER if scaler is None else scaler_tables([scaler])
+        return replace(self.shape, scaler=tables).of_model(model).bytes(model.size, model.precision)
+
     def _scaled(self, settings: Settings, rows: Array) -> Matrix:
         X, scaler = self.rows.X[rows], self.scalers[settings.scaling]
         return X if scaler is None else scaler.transform(X)
 
 
-def bytes_of(model: Expansion, settings: Settings) -> int:
-    """Return the bytes of a model as float32 tables, with two numbers for each scaled feature."""
-    return model.nbytes + table_bytes(0, model.points.shape[1], 0, settings.scaling)
-
-
-def table_bytes(size: int, features: int, outputs: int, scaling: str) -> int:
-    """Return the bytes of points, coefficients, bias and scaling as float32 tables."""
-    return 4 * (size * (features + outputs) + outputs + (0 if scaling == "none" else 2 * features))
+def budget_for(size: int, nbytes: int | None) -> Any:
+    """Return the budget of an estimator: with a limit in bytes, which decides on the precision of tables, too."""
+    return size if nbytes is None else (size, f"{nbytes} B")

@@ -22,6 +22,7 @@ from .result import TuningResult
 from .smallest import find_smallest
 from .space import different_scalers, make_space
 from .trials import Trial, TrialEffort, Trials
+from .whole import WholeSearch
 
 #: settings of the first stage
 N_TRIALS = 36
@@ -31,8 +32,8 @@ def tune(
     X: Any,
     y: Any,
     *,
-    budget: int | None = None,
-    budget_bytes: int | None = None,
+    budget: Any = None,
+    precision: str = "auto",
     max_error: float | None = None,
     time_limit: float | None = None,
     n_trials: int = N_TRIALS,
@@ -49,19 +50,23 @@ def tune(
     the best is fitted again. All settings are judged on the same validation rows: three folds for up to 8,000 rows, a third
     of the rows for more.
 
+    Without a limit on the model it is a full one: a grid of C and gamma for each scaling on a part of the rows, then a
+    finer one around the best on all of them, by `SlimSVCCV` or `SlimSVRCV`.
+
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
         The rows, not scaled.
     y : array-like of shape (n_samples,)
         Their labels, or their values for a regression.
-    budget : int, default=None
-        The most support vectors.
-    budget_bytes : int, default=None
-        The most bytes of points, coefficients, bias and scaling as float32 tables.
+    budget : int, str or tuple of them, default=None
+        What the model may cost, its scaler included: 64 support vectors, "4 KB" of exported C, or "20 us" for a prediction,
+        as in `SlimSVC`; no fraction, since there is no full model.
+    precision : {"auto", "float32", "int16", "int8", "int4"}, default="auto"
+        The tables that exports write, as in `SlimSVC`; "auto" is that of `estimator`.
     max_error : float, default=None
         Return the smallest model found whose validation error is within this: the share of wrong labels, or 1 - R^2 for a
-        regression. More time never gives a larger one. Without `budget` and `budget_bytes`, models have at most 256 support
+        regression. More time never gives a larger one. Without `budget`, models have at most 256 support
         vectors. Without `max_error`, the model of the lowest error within the other limits is returned.
     time_limit : float, default=None
         The most seconds, the last fit included. Without one, the result depends only on the data and `random_state`.
@@ -107,12 +112,18 @@ def tune(
     check_time_limit(time_limit)
     check_at_least("n_trials", n_trials, 1)
     clock = Clock(time_limit)
-    constraint = constraint_of(budget, budget_bytes, max_error)
+    constraint = constraint_of(budget, max_error)
     if issparse(X):  # scalers would count repeated entries one by one
         X = without_repeats(csr_array(X))
-    problem = make_problem(estimator, X, y, sample_weight, constraint)
+    problem = make_problem(estimator, X, y, sample_weight, constraint, precision)
     tell = callback or (print_tuning if verbose else silent)
-    search = _search(problem, seed_of(random_state), clock, tell)
+    seed = seed_of(random_state)
+    if constraint.whole:
+        whole = _whole_search(problem, seed, clock, tell)
+        best = whole.best(n_trials)
+        tell(TuningProgress(LAST_FIT, 0, 1, best.error, clock.gone, best.seconds))
+        return whole.fit(best, X, y, sample_weight)
+    search = _search(problem, seed, clock, tell, constraint.budget.bytes)
     try:
         best = _best_trial(search, n_trials, max_error)
     except KeyboardInterrupt:
@@ -126,7 +137,18 @@ def tune(
     return fit_best(problem, X, y, sample_weight, best, search, constraint)
 
 
-def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None]) -> Halving:
+def _whole_search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None]) -> WholeSearch:
+    """Return the search for a full model of these rows."""
+    rows = make_rows(problem.X, problem.y, problem.weights, seed, real=problem.real)
+    scalers = different_scalers(problem.template.kernel, problem.X, sparse=problem.sparse)
+    tubes = problem.y if problem.real else None
+    space = make_space(problem.template.kernel, problem.X, tubes, scalers, np.random.default_rng(seed))
+    return WholeSearch(problem, rows, scalers, space, clock, tell)
+
+
+def _search(
+    problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None], nbytes: int | None
+) -> Halving:
     """Return the search through all settings for these rows."""
     rows = make_rows(problem.X, problem.y, problem.weights, seed, real=problem.real)
     kernel = problem.template.kernel
@@ -134,7 +156,7 @@ def _search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningPro
     tubes = problem.y if problem.real else None
     space = make_space(kernel, problem.X, tubes, scalers, np.random.default_rng(seed), problem.metrics)
     last_fit = LAST_FIT_TRIALS * TrialEffort(rows.n, STEPS[-1], 1, problem.size).work
-    trials = Trials(problem.template, rows, scalers, seed)
+    trials = Trials(problem.template, rows, scalers, seed, problem.shape, nbytes)
     return Halving(trials, space, clock, problem.size, last_fit, tell)
 
 

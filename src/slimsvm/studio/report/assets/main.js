@@ -44,7 +44,7 @@ function showUnfinished() {
   if (!DATA.unfinished.length) return;
   const list = make("ul"), groups = new Map();
   for (const run of DATA.unfinished) {
-    const why = `${run.status}: ${run.reason}`, what = `${run.method}${run.budget ? ` with ${whole(run.budget)} vectors` : ""}`;
+    const why = `${run.status}: ${run.reason}`, what = `${run.method}${run.budget ? ` with ${Number.isInteger(run.budget) ? `${whole(run.budget)} vectors` : run.budget}` : ""}`;
     groups.set(why, (groups.get(why) ?? new Set()).add(what));
   }
   for (const [why, runs] of groups) list.append(make("li", `${[...runs].join(", ")} – ${why}`));

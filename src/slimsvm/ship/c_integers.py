@@ -1,0 +1,251 @@
+"""The text of a C model in integers only: `integers.c` with tables and constants in front of it, and `quantise.c`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+
+import numpy as np
+
+from ..goals import Decision
+from ..kernels.spec import EXP, IDENTITY, POWER
+from .artefact import Array
+from .c_source import FLASH, PLAIN, CSource
+from .integers import Codes, Integers, Line, Rate, halves
+from .literals import as_float32, float_literal, table
+from .template import LICENCE, filled, source
+
+
+@dataclass(frozen=True)
+class IntegerSource(CSource):
+    """The texts of one model in integers."""
+
+    held: Integers
+
+    @classmethod
+    def of(cls, held: Integers, prefix: str) -> IntegerSource:
+        """Return the source of a model."""
+        return cls(held.a, prefix, held.precision, None, held)
+
+    @property
+    def branches(self) -> dict[str, int | str]:
+        """The values of the names in the conditions of the sources."""
+        held, a = self.held, self.a
+        value = {EXP: "EXP", IDENTITY: "IDENTITY", POWER: "POWER"}.get(a.spec.value, "TANH")
+        return {
+            "PROJECTED": held.projection is not None,
+            "CODED": isinstance(held.points, Codes),
+            "BITS": 8 if self.entry_bits == 8 else 16,
+            "TERM": a.spec.total.name.upper(),
+            "VALUE": value,
+            "WIDTHS": a.widths is not None,
+            "LEFT": held.value.left if isinstance(held.value, Rate) else 0,
+            "PAIRS": a.by_pairs,
+            "DECISION": "VALUE_ITSELF" if a.decision is Decision.VALUE else a.decision.name,
+        }
+
+    @property
+    def entry_bits(self) -> int:
+        """The bits of the numbers of a row that points are compared with."""
+        return 16 if self.held.projection is not None or isinstance(self.held.points, Codes) else self.held.row_bits
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The types, names and expressions of this model."""
+        held, a, wide = self.held, self.a, self.a.spec.value is POWER
+        name = "scores" if a.decision in PLAIN else "outputs"
+        parts = self.scaling_parts
+        return {
+            "RowEntry": self.row_type,
+            "Entry": f"int{np.asarray(self.arrays['points']).itemsize * 8}_t",
+            "Place": f"int{self.entry_bits}_t",
+            "Distance": "uint8_t" if self.entry_bits == 8 else "uint16_t",
+            "Total": "int32_t" if a.spec.total.inner else "uint32_t",
+            "Value": "uint16_t" if a.spec.value is EXP else "int32_t",
+            "Sum": "int64_t" if wide else "int32_t",
+            "SUM": "sums" if wide else "out",
+            "FINER_POINT": "point[i]" if held.fine == 1 else f"(int16_t)({held.fine} * point[i])",
+            "POINT": _read(held.points, "points", "entry", "i", "j"),
+            "COEF": _read(held.coef, "coef", "(uint16_t)(j * OUTPUTS + k)", "k", "j") or "coef[j * OUTPUTS + k]",
+            "PROJECTION": self.projection_read,
+            "PLACE": "place" if held.projection is not None else "x",
+            "WIDTH": ", widths[j]" if a.widths is not None else "",
+            "OUTER": "" if name == "scores" else "static",
+            "outputs": f"{self.prefix}_scores" if name == "scores" else "outputs",
+            "Prediction": "int32_t" if a.decision is Decision.VALUE else "int",
+            "model_predict": f"{self.prefix}_predict",
+            "model_scores": f"{self.prefix}_scores",
+            "model_quantise": f"{self.prefix}_quantise",
+            "model_value": f"{self.prefix}_value",
+            "SCORES": "CLASSES" if a.by_pairs else "OUTPUTS",
+            **{key.upper(): f"{key}[i]" if np.ptp(values) else key.upper() for key, values in parts.items()},
+        }
+
+    @property
+    def row_type(self) -> str:
+        """The type of a row's integers."""
+        return f"int{self.held.row_bits}_t"
+
+    @property
+    def projection_read(self) -> str:
+        """The code of an entry of the projection."""
+        if self.held.projection is None or self.held.projection.table.bits > 4:
+            return "projection[(uint32_t)i * RANK + (uint32_t)r]"
+        entry = "((uint32_t)i * RANK + (uint32_t)r)"
+        return f"(projection[{entry} / 2] >> {entry} % 2 * 4 & 15)"
+
+    @cached_property
+    def scaling_parts(self) -> dict[str, Array]:
+        """The centres and scales of a row."""
+        rows = self.held.rows
+        return {"centre": as_float32(rows.centre, "centre"), "scale": as_float32(rows.scale, "scale", each=True)}
+
+    @cached_property
+    def arrays(self) -> dict[str, Array]:
+        """The constant tables by name."""
+        held = self.held
+        found: dict[str, Array] = {}
+        if held.projection is not None:
+            low, step = held.projection.factors
+            found |= {"projection": held.projection.table.packed, "projection_low": low, "projection_step": step}
+            found |= {"projection_offset": held.projection.offset}
+        for name, values in (("points", held.points), ("coef", held.coef)):
+            if isinstance(values, Codes):
+                found |= {name + end: part for end, part in values.arrays.items()}
+            elif values is not None:
+                narrow = np.int8 if name == "points" and np.abs(values).max(initial=0) < 2**7 else np.int16
+                found |= {name: values.astype(narrow) if name == "points" else values}
+        if isinstance(held.value, Rate) and self.a.widths is not None:
+            found |= {"widths": held.value.codes}
+        if isinstance(held.value, Rate) or (isinstance(held.value, Line) and self.a.spec.value is not POWER):
+            found |= dict(zip(("coarse", "fine"), halves(held.half_bits), strict=True))
+        return found | {"bias": held.bias.astype(np.int32)}
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The constants by name."""
+        held, a = self.held, self.a
+        found = {"FEATURES": a.features, "RANK": a.columns, "POINTS": a.size, "OUTPUTS": a.outputs}
+        if a.by_pairs:
+            found |= {"CLASSES": a.classes.size, "PAIR_SHIFT": held.pair_shift, "VOTE_BITS": held.vote_bits}
+        if "coarse" in self.arrays:
+            found |= {"HALF": held.half_bits, "MASK": (1 << held.half_bits) - 1}
+        if isinstance(held.value, Rate):
+            rate = held.value
+            found |= {"LEFT": rate.left, "SHIFT": int(rate.shifts.max()), "DOWN": rate.down, "DROP": held.drop}
+            found |= {"DOWN_HALF": 1 << rate.down >> 1}
+            found |= {
+                "MANTISSA_BITS" if a.widths is not None else "MANTISSA": rate.mantissa_bits
+                if a.widths is not None
+                else int(rate.mantissas[0])
+            }
+        if isinstance(held.value, Line):
+            line = held.value
+            found |= {
+                "BEFORE": line.before,
+                "FACTOR": line.factor,
+                "AFTER": line.after,
+                "OFFSET": line.offset,
+                "MOST": line.most,
+            }
+            found |= {"DEGREE": int(a.parameters["degree"])} if a.spec.value is POWER else {}
+        if held.projection is not None:
+            first, second = held.projection.before
+            found |= {"SUM_SHIFT": first, "PRODUCT_SHIFT": second, "PROJECTION_SHIFT": held.projection.after}
+            found |= {"END": held.projection.end}
+        return found
+
+    def text(self) -> str:
+        """Return the C source, which has no floating point."""
+        lines = ["#include <stddef.h>", "#include <stdint.h>", "", *FLASH]
+        lines += [f"#define {key} {f'({value})' if value < 0 else value}" for key, value in self.numbers.items()]
+        lines += ["", *self.prototypes()]
+        code = filled(source("integers.c"), self.branches, self.words)
+        return "\n\n".join([self.summary(), "\n".join(lines), self.tables(), code])
+
+    def quantiser(self) -> str:
+        """Return the source of the function that makes rows of floats integers."""
+        tables = {name: values for name, values in self.scaling_parts.items() if np.ptp(values)}
+        constants = {"END": float_literal(self.held.row_end)}
+        constants |= {
+            name.upper(): float_literal(values[0]) for name, values in self.scaling_parts.items() if name not in tables
+        }
+        if self.a.decision is Decision.VALUE:
+            constants |= {"UNIT": float_literal(self.held.unit), "OFFSET": float_literal(self.held.offset)}
+        texts = [
+            f"static const float {name}[{values.size}] = {{\n{table(values, 'f')}\n}};" for name, values in tables.items()
+        ]
+        written = f"Written by slimsvm {version('slimsvm')}; do not edit. {LICENCE}"
+        head = f"/* {self.prefix}: rows of floats for {self.prefix}.c. {written} */"
+        lines = ["#include <stdint.h>", "", f"#define FEATURES {self.a.features}"]
+        lines += [f"#define {key} {value}" for key, value in constants.items()]
+        lines += ["", *self.float_prototypes()]
+        return "\n\n".join([head, "\n".join(lines), *texts, filled(source("quantise.c"), self.branches, self.words)])
+
+    # What the header and the comment say.
+
+    @property
+    def library(self) -> list[str]:
+        """No function of the C library."""
+        return []
+
+    def float_prototypes(self) -> list[str]:
+        """Return the declarations of functions with floats, which are in a file of their own."""
+        value = [f"float {self.prefix}_value(int32_t prediction);"] * (self.a.decision is Decision.VALUE)
+        return [f"void {self.prefix}_quantise(const float *x, {self.row_type} *row);", *value]
+
+    def dense_prototypes(self) -> list[str]:
+        """Return the declarations of functions without floats."""
+        returns = "int32_t" if self.a.decision is Decision.VALUE else "int"
+        scores = [f"void {self.prefix}_scores(const {self.row_type} *x, int32_t *scores);"] * self.scored
+        return [f"{returns} {self.prefix}_predict(const {self.row_type} *x);", *scores]
+
+    def more_functions(self) -> list[str]:
+        """Return what makes rows, in words."""
+        p, held = self.prefix, self.held
+        value = [f"A value is {p}_value(prediction), prediction * {held.unit:.9g} + {held.offset:.9g}."]
+        return [
+            "",
+            f"A row is made of floats by {p}_quantise in {p}_quantise.c: row[i] = round((x[i] - {p.upper()}_CENTRES[i]) *",
+            f"{p.upper()}_SCALES[i]), from -{held.row_end} to {held.row_end}; features beyond that range are at its ends.",
+            *value * (self.a.decision is Decision.VALUE),
+        ]
+
+    def header_includes(self) -> str:
+        """Return the headers that the declarations need, and the scales of a row."""
+        upper = self.prefix.upper()
+        rows = {f"{upper}_{name.upper()}S": values for name, values in self.scaling_parts.items()}
+        lines = [f"#define {name} {{ {', '.join(map(float_literal, values.tolist()))} }}" for name, values in rows.items()]
+        text = "\n".join([*lines, f"#define {upper}_ROW_END {self.held.row_end}"])
+        return f"#include <stdint.h>\n\n/* row[i] = round((x[i] - centre) * scale), from -ROW_END to ROW_END */\n{text}\n"
+
+    def prototypes(self) -> list[str]:
+        """Return the declarations of the header."""
+        return self.dense_prototypes()
+
+    def header(self) -> str:
+        """Return the declarations of both files, and the classes by number."""
+        own = super().header()
+        last = self.dense_prototypes()[-1]
+        return own.replace(last, "\n".join([last, *self.float_prototypes()]))
+
+    @property
+    def prepares(self) -> bool:
+        """Whether rows are projected first."""
+        return self.held.projection is not None
+
+    @property
+    def decision_stack(self) -> int:
+        """The bytes of arrays of scores, outputs, votes and products of the projection."""
+        a = self.a
+        outputs = (8 if a.spec.value is POWER else 0) + 4
+        return outputs * a.outputs + 4 * (a.by_pairs * 2 * a.classes.size + self.prepares * a.columns)
+
+
+def _read(values: Array | Codes | None, name: str, entry: str, column: str, row: str) -> str:
+    """Return the expression of an integer of a table of codes."""
+    if not isinstance(values, Codes):
+        return ""
+    pair, code = column if values.table.by_column else row, f"({name}[{entry} / 2] >> {entry} % 2 * 4 & 15)"
+    return f"(int16_t)({name}_base[{pair}] + {name}_step[{pair}] * {code})"

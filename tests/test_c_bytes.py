@@ -1,0 +1,39 @@
+"""The bytes of exported C that `fit` and `info` count are those of a compiler."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+from slimsvm import SlimSVC, export
+from slimsvm.c_bytes import laid_out
+from tools.c_code import compiled_bytes, samples, source_of
+from tools.targets import missing
+
+#: how many bytes more may be counted than a compiler makes: parts of the code are a little shorter together
+MOST_MORE = 110
+
+
+@pytest.mark.skipif(bool(missing("gcc")), reason="needs gcc")
+def test_models_take_at_most_the_bytes_that_are_counted():
+    known = list(samples())
+    for number in np.random.default_rng(0).choice(len(known), 40, replace=False):
+        source = source_of(known[number])
+        made = compiled_bytes(source.text().encode())
+        assert made <= source.cost.bytes <= made + MOST_MORE, source.parts
+
+
+@pytest.mark.skipif(bool(missing("gcc")), reason="needs gcc")
+def test_a_budget_in_bytes_is_what_size_reports(tmp_path):
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    svc = SlimSVC("1 KB", reducer="spsvm", random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
+    export(svc, tmp_path / "m.c", precision=svc.model_.precision)
+    subprocess.run(["gcc", "-Os", "-c", "m.c", "-o", "m.o"], cwd=tmp_path, check=True)
+    told = subprocess.run(["size", "m.o"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert 800 < sum(map(int, told.splitlines()[1].split()[:2])) <= 1024
+
+
+def test_tables_begin_at_multiples_of_32_bytes():
+    assert laid_out([(40, 4), (3, 1), (7, 1)]) == 32 + 40
+    assert laid_out([(8, 4), (3, 1)]) == 4 + 8
+    assert laid_out([(100, 4), (64, 2)]) == 164
