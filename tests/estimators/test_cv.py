@@ -262,9 +262,12 @@ def test_a_search_continues_from_its_checkpoint(classes: int, tmp_path: Path, mo
 def test_progress_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     SlimSVCCV(Cs=COSTS, cv=3, verbose=True).fit(*rows())
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert lines[0].startswith("[SlimSVCCV] 1 of 3: C 0.1, kernel rbf, gamma scale: score ")
-    assert "s left" in lines[0]
+    assert len(lines) == 4
+    assert "is kept for all folds" in lines[0]
+    assert lines[1].startswith("[SlimSVCCV] 1 of 3: C 0.1, kernel rbf, gamma scale: score ")
+    assert "s left" in lines[1]
+    SlimSVCCV(SlimSVC(cache_mb=0.01), Cs=[1], cv=3, verbose=True).fit(*rows())
+    assert "computed again" in capsys.readouterr().out
 
 
 def test_metadata_is_routed_to_splitter_and_scorer() -> None:

@@ -91,6 +91,13 @@ def test_a_rank_above_the_features_is_refused():
         SlimSVR(2, trainer=None, reducer=Slim(metric="projection", rank=5)).fit(np.eye(3), np.arange(3.0))
 
 
+def test_a_projection_that_makes_no_sense_is_refused():
+    with pytest.raises(ValueError, match="rank must be a whole number of at least 1, or None, not 0"):
+        Slim(rank=0)
+    with pytest.raises(ValueError, match="metric='projection' is for the rbf kernel, not for poly; give metric='auto' or"):
+        SlimSVC(2, kernel="poly", trainer=None, reducer=Slim(metric="projection")).fit(np.eye(4), [0, 1, 0, 1])
+
+
 @dataclass
 class Room:
     """A limit in bytes that counts numbers only."""

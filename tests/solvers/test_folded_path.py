@@ -108,7 +108,7 @@ def test_settle_is_the_solution_of_the_slow_way(dtype: type) -> None:
     cap, alpha, f = 2.0 * weights[0], np.zeros(90), np.zeros(90)
     wide = np.zeros((90, 100), dtype)
     wide[:, :90] = K
-    steps, gap, bias = core.settle(wide[:, :90], y, y, cap, alpha, f, 1e-4, 10**6)
+    steps, gap, bias = core.settle(wide[:, :90], y, y, cap, alpha, f, 1e-4, 10**6, 60)
     slow = np.zeros(90)
     for _ in range(20000):  # the pair that violates most, one exact step after the other
         v = y - K @ (y * slow)
@@ -132,12 +132,12 @@ def test_settle_stops_at_its_limit_and_checks_shapes() -> None:
     X, y, weights = data(60)
     K, cap = RBF(0.5)(X, X), weights[0]
     alpha, f = np.zeros(60), np.zeros(60)
-    steps, gap, _ = core.settle(K, y, y, cap, alpha, f, 1e-9, 3)
+    steps, gap, _ = core.settle(K, y, y, cap, alpha, f, 1e-9, 3, 60)
     assert steps == 3
     assert gap > 1e-9
     with pytest.raises(ValueError, match="59"):
-        core.settle(K[:, :59], y, y, cap, alpha, f, 1e-3, 3)
-    assert core.settle(K[:0, :0], y[:0], y[:0], cap[:0], alpha[:0], f[:0], 1e-3, 3) == (0, 0.0, 0.0)
+        core.settle(K[:, :59], y, y, cap, alpha, f, 1e-3, 3, 60)
+    assert core.settle(K[:0, :0], y[:0], y[:0], cap[:0], alpha[:0], f[:0], 1e-3, 3, 60) == (0, 0.0, 0.0)
 
 
 def test_gathered_takes_lines_and_columns() -> None:

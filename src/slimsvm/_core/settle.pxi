@@ -73,12 +73,12 @@ cdef Py_ssize_t near_margin(const Settling *p, double level, double reach) noexc
 
 
 def settle(const real[:, :] K, const double[::1] linear, const double[::1] y, const double[::1] cap, double[::1] alpha,
-           double[::1] f, double tol, int64_t max_steps):
+           double[::1] f, double tol, int64_t max_steps, Py_ssize_t most_copied):
     """Pair steps until the largest violation of all rows, with f summed up in double, is within `tol`.
 
     `f` is K (y alpha) at the start and at the end; alpha and f change in place. Rows with a cap of 0 keep their alpha, and
     get their f. The rows of K are contiguous. Each round takes the rows that are free or near the margin, in a copy of their
-    kernel values if they are few, since steps pass over all of them. Returns the number of steps, the largest violation left,
+    kernel values if they are few, `most_copied` at most, since steps pass over all of them. Returns the number of steps, the largest violation left,
     and the bias. It ends early after `max_steps`, or where steps make no progress any more.
     """
     cdef Py_ssize_t w = K.shape[0], k, j, m, count, room = 0
@@ -113,11 +113,11 @@ def settle(const real[:, :] K, const double[::1] linear, const double[::1] y, co
                 if gap <= tol or steps >= max_steps or idle > 20:
                     break
                 m = near_margin(&p, level, REACH * gap)
-                if m > 0.7 * w:
+                if m > 0.7 * w or m > most_copied:
                     m = w
                 if m < w and m * m > room:
                     free(block)
-                    room = m * m + m * m // 2
+                    room = m * m
                     block = <real *>malloc(room * sizeof(real))
                     if block == NULL:
                         with gil:

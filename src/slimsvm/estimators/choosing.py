@@ -148,7 +148,7 @@ class Search:
         kernel = make_kernel(template.kernel, gamma=self.width(template), degree=template.degree, coef0=template.coef0)
         template._check_rows(kernel, data.X)
         run = Run(deadline=self.deadline)
-        for models in folded_models(data, kernel, Cs, self.meter, run):
+        for models in folded_models(data, kernel, Cs, self.meter, run, self.tell):
             scores = [self.score(template, data, models, fold) for fold in range(len(data.tests))]
             yield Cell(np.array(scores), models.sizes, 0.0)
 

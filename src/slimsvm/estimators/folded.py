@@ -13,6 +13,7 @@ from ..goals import Goal, OneVsOne
 from ..kernels import Array, Kernel, Matrix
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients, PairTargets, pairs_of
+from ..progress import silent
 from ..rows.homes import open_rows
 from ..rows.matrix import in_memory
 from ..rows.protocol import Meter, Rows
@@ -59,16 +60,23 @@ class FoldedModels:
     model: Callable[[int], Expansion]
 
 
-def folded_models(data: FoldedRows, kernel: Kernel, Cs: Array, meter: Meter, run: Run) -> Iterator[FoldedModels]:
-    """Yield the models for rising values of C, until the time is over."""
+def folded_models(
+    data: FoldedRows, kernel: Kernel, Cs: Array, meter: Meter, run: Run, tell: Callable[[str], None] = silent
+) -> Iterator[FoldedModels]:
+    """Yield the models for rising values of C, until the time is over; say where kernel values are kept."""
     error = data.tol / (float(Cs[-1]) * float(data.weights.max()))
     n = data.labels.size
     rows = open_rows(kernel, data.X, device=data.device, meter=meter, cache_mb=0.0, error=error, ids=np.arange(n))
     megabytes = n**2 * rows.dtype.itemsize / 2**20
     spaces = data.spaces(rows.dtype)
     if megabytes > MATRIX * data.cache_mb:
+        tell(
+            f"the kernel matrix would take {megabytes:,.0f} MiB, more than {MATRIX:.0%} of cache_mb={data.cache_mb:g}, so "
+            "its values are computed again where they are needed"
+        )
         yield from _solver(data, rows, Cs, data.cache_mb, run).models()
         return
+    tell(f"the kernel matrix takes {megabytes:,.0f} MiB and is kept for all folds and all C")
     with spaces.of(n**2) as space:
         yield from _solver(data, in_memory(rows, space), Cs, data.cache_mb - megabytes, run).models()
 

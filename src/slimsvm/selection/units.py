@@ -8,6 +8,7 @@ import numpy as np
 
 from ..kernels import Array
 from ..model import Expansion
+from ..rounding import rounded
 from .path import Path
 
 
@@ -39,8 +40,10 @@ class Units:
         return replace(model, coef=model.coef / self.scale, bias=self.inside(model.bias))
 
     def model_outside(self, model: Expansion) -> Expansion:
-        """Return a model with outputs in the user's unit."""
-        return replace(model, coef=self.scale * model.coef, bias=self.outside(model.bias))
+        """Return a model with outputs in the user's unit; tables of 4 bits hold the coefficients in that unit."""
+        coef = self.scale * model.coef
+        coef = rounded(np.asarray(coef), 4) if model.precision == "int4" and self.scale != 1 else coef
+        return replace(model, coef=coef, bias=self.outside(model.bias))
 
     def path_outside(self, path: Path) -> Path:
         """Return a path of models with outputs in the user's unit."""

@@ -153,6 +153,8 @@ class Slim(Reducer):
             raise ValueError(f"schedule must be a Schedule, not {self.schedule!r}")
         if self.metric not in METRICS:
             raise ValueError(f"unknown metric {self.metric!r}; there are {list(METRICS)}")
+        if self.rank is not None and not (isinstance(self.rank, int) and self.rank >= 1):
+            raise ValueError(f"rank must be a whole number of at least 1, or None, not {self.rank!r}")
         if self.loss not in (*LOSSES, "auto"):
             raise ValueError(f"unknown loss {self.loss!r}; there are {[*LOSSES, 'auto']}")
         if self.loss == CrossEntropy.name and self.target == "slant":
@@ -222,11 +224,14 @@ class Slim(Reducer):
 
     def _projected(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models in a projection; raise ValueError where there is none."""
+        if not isinstance(task.rows.kernel, RBF):
+            raise ValueError(
+                f"metric='projection' is for the rbf kernel, not for {task.rows.kernel.name}; give metric='auto' or 'fixed'"
+            )
         if not can_be_compact(task):
             raise ValueError(
-                f"metric='projection' needs the rbf kernel and up to {MOST_NUMBERS:,} numbers in rows on one machine, not "
-                f"{task.rows.n:,} rows of {task.rows.d:,} features with the {task.rows.kernel.name} kernel; give "
-                "metric='auto'"
+                f"metric='projection' needs rows on one machine of at most {MOST_NUMBERS:,} numbers, not "
+                f"{task.rows.n:,} rows of {task.rows.d:,} features; give metric='auto'"
             )
         yield from of_rank(renewed(task), model, sizes, with_default(self.rank, task))
         return ended(sizes[-1], sizes, task.run)

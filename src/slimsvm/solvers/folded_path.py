@@ -31,6 +31,8 @@ from ..rows.spaces import Spaces
 from ..run import BY_ITSELF, Run
 from .smo import SmoState
 
+#: memory for a block and for the copy of a part of it, in which steps are shorter, relative to the block's
+COPIES = 1.5
 #: rows that are solved for together, however little memory there is
 LEAST_ROWS = 64
 #: the gap to which the rows in memory are solved, as a share of the gap of all rows; less: fewer products, and more steps
@@ -109,7 +111,7 @@ class FoldedPath:
         self.folds, n = np.arange(problem.weights.shape[0]), problem.weights.shape[1]
         self.alpha: Array = np.zeros(problem.weights.shape)
         self.responses, self.cap, self.bias = self.alpha.copy(), self.alpha.copy(), np.zeros(self.folds.size)
-        self.most = max(int(np.sqrt(memory.own * numbers)), LEAST_ROWS)
+        self.most = max(int(np.sqrt(memory.own * numbers / COPIES)), LEAST_ROWS)
         self.steps, self.begun = 0, 0.0
         self.latest = 0  # pair steps for the last C
         self.shared = _Shared(problem.rows, max(int(np.sqrt(memory.shared * numbers)), LEAST_ROWS))
@@ -229,7 +231,9 @@ class FoldedPath:
         linear, y = problem.linear[index], problem.y[index]
         alpha, f = self.alpha[fold, index], self.responses[fold, index]
         while not self.run.over:
-            steps, gaps[fold], self.bias[fold] = core.settle(K, linear, y, cap, alpha, f, goals[fold], STEPS_AT_ONCE)
+            steps, gaps[fold], self.bias[fold] = core.settle(
+                K, linear, y, cap, alpha, f, goals[fold], STEPS_AT_ONCE, self.most
+            )
             self.steps += steps
             if steps < STEPS_AT_ONCE:
                 break
