@@ -194,8 +194,8 @@ def copied_rows(given: Given, dtype: np.dtype, centre: Array | None, crew: Crew 
             return
         rows = np.ascontiguousarray(given.block(some))
         rows = rows if rows.dtype.char in "fd" and rows.dtype.isnative else rows.astype(np.float64)
-        parts = (None if side is None else side[some] for side in (floats, doubles))
-        core.convert_rows(rows, centre, *parts, norms[some], 0, rows.shape[0])
+        narrow_part, wide_part = (None if side is None else side[some] for side in (floats, doubles))
+        core.convert_rows(rows, centre, narrow_part, wide_part, norms[some], 0, rows.shape[0])
 
     crew.run(copy, given.n, COPIED_ROWS)
     return values, norms

@@ -110,6 +110,8 @@ class SmoState:
     shrinks: bool = True
     #: whether the steps need only kernel values, which may then be evaluated a kernel row at a time
     by_rows: bool = True
+    #: most working sets of rows whose problem is solved by kernel rows on demand, without a working set
+    on_demand_sets: int = 2
     #: most rows of a block that is solved to `EXACT`
     small_block: int = SMALL_BLOCK
     #: most pair steps of a run without a limit, in all and for each row, whichever is more
@@ -338,6 +340,7 @@ class SmoState:
         """
         rounds = rounds or RoundCount(limit, 0.0, GapProgress(self.tol))
         part = self.part(active, self.inner_run(active, rounds))
+        part.on_demand_sets = 1  # most active rows are free: their many steps are faster on the rows of a working set
         part.alpha, part.responses.values = self.alpha[active], self.responses.values[active]
         part.tol = self.settings.tol / 3  # rounds of few rows are cheap, and decision values become more accurate
         if rounds.active is not None:
@@ -408,7 +411,7 @@ class SmoState:
         size, n = self.size, self.rows.n
         if self.index.size == n:
             return  # the block already has all rows
-        if self.by_rows and self.small_block < n <= 2 * size and not self.needs_float64:
+        if self.by_rows and self.small_block < n <= self.on_demand_sets * size and not self.needs_float64:
             self.on_demand = self.rows.on_demand()
         if n <= size or self.on_demand is not None:
             self.working = np.arange(n)
