@@ -61,9 +61,10 @@ class Sample(NamedTuple):
     map: str = ""
     sparse: float = 0.0  # the share of features that are not zero; 0: dense points
     size: float = 1.0  # of the numbers of points; large ones need sums of doubles
+    projected: bool = False
 
 
-def samples() -> Iterator[Sample]:
+def samples() -> Iterator[Sample]:  # noqa: C901
     """Yield the models from which the table is made."""
     for precision in PRECISIONS:
         kernels = [name for name, spec in SPECS.items() if precision == "float32" or spec.total.integer]
@@ -75,6 +76,11 @@ def samples() -> Iterator[Sample]:
             yield Sample(precision, kernel, decision, preparation=preparation, widths=True)
         for kernel, decision, name in product(kernels, ("sign", "largest", "votes", "dag"), MAPS):
             yield Sample(precision, kernel, decision, map=name)
+        for kernel, decision, preparation in product(kernels, DECISIONS, ("", "scaled")):
+            if kernel != "chi2":
+                yield Sample(precision, kernel, decision, preparation=preparation, projected=True)
+        if precision == "int4":
+            continue  # sparse points have no such tables
         shares = 0.005, 0.03, 0.2
         for kernel, decision, scaled, share, size in product(kernels, DECISIONS, ("", "scaled"), shares, (1.0, 30.0)):
             if size == 1 or not SPECS[kernel].total.inner:
@@ -106,11 +112,12 @@ def artefact_for(sample: Sample, seed: int = 0) -> Artefact:
         _scaling(sample, rng),
         _map(sample.map, goal.n_classes),
         rng.uniform(0.5, 2.0, POINTS) if sample.widths else None,
+        projection=rng.normal(size=(2 * d, d)) if sample.projected else None,
     )
 
 
 def _scaling(sample: Sample, rng: np.random.Generator) -> Scaling | None:
-    d, preparation = sample.features, sample.preparation
+    d, preparation = sample.features * (2 if sample.projected else 1), sample.preparation
     if not preparation:
         return None
     centre = np.zeros(d) if sample.sparse else rng.normal(size=d) * (1e6 if preparation == "far" else 1.0)

@@ -22,7 +22,7 @@ X, y = make_moons(400, noise=0.25, random_state=0)
 large = np.random.default_rng(0).normal(size=(5_000, 2))
 
 def scores(budget):
-    return SlimSVC(budget, reducer="spsvm", random_state=0).fit(X, y).decision_function(large)
+    return SlimSVC(budget, reducer="spsvm" if budget else "slim", random_state=0).fit(X, y).decision_function(large)
 
 if __name__ == "__main__":
     alone = [scores(None), scores(8)]
@@ -84,7 +84,7 @@ from sklearn.model_selection import GridSearchCV
 from slimsvm import SlimSVC
 
 X, y = make_moons(200, noise=0.25, random_state=0)
-grid = {"budget": [None, 6]}
+grid = {"budget": [3, 6]}
 found = [
     GridSearchCV(SlimSVC(reducer="spsvm", random_state=0), grid, cv=2, n_jobs=jobs).fit(X, y).cv_results_["mean_test_score"]
     for jobs in (1, 2)

@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, issparse
 from sklearn.datasets import load_iris
-from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import Binarizer, MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.svm import SVC
 
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
@@ -309,7 +308,7 @@ class Strange:
         (SVC().fit(X_IRIS, Y_IRIS), ["SVC", "SlimSVC", "StandardScaler", "compress"]),
         (StandardScaler().fit(X_IRIS), ["a StandardScaler", "Pipeline"]),
         ("model", ["a str"]),
-        (make_pipeline(PCA(2), SlimSVC()).fit(X_IRIS, Y_IRIS), ["PCA", "StandardScaler"]),
+        (make_pipeline(Binarizer(), SlimSVC()).fit(X_IRIS, Y_IRIS), ["Binarizer", "StandardScaler"]),
         (make_pipeline(StandardScaler(), SVC()).fit(X_IRIS, Y_IRIS), ["SVC", "compress"]),
         (make_pipeline(StandardScaler()).fit(X_IRIS), ["a Pipeline of StandardScaler"]),
         (SlimSVC(kernel=lambda A, B: A @ B.T).fit(X_IRIS, Y_IRIS), ["function", "no code", "rbf"]),

@@ -17,6 +17,7 @@ from slimsvm.ship.image import MAGIC, PRECISIONS, image_of
 from slimsvm.ship.image import model_of as model_in
 from slimsvm.ship.reader import READERS, write_reader
 from slimsvm.ship.source import artefact_of
+from tools.fuzz_images import fuzz
 from tools.images import RefusedError, build_c, build_rust, pythons, run_python, run_reader
 from tools.targets import missing
 
@@ -174,6 +175,11 @@ def test_damaged_images_are_refused_in_micropython():
     for data in damaged().values():
         with pytest.raises((ValueError, UnicodeError)):
             slim.Model(data)
+
+
+@pytest.mark.skipif(bool(missing("gcc")), reason="gcc is not installed")
+def test_images_that_are_changed_at_random_do_no_harm():
+    assert "no fault" in fuzz(1, seed=3)
 
 
 @pytest.mark.parametrize("language", READERS)

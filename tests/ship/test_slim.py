@@ -23,7 +23,8 @@ def assert_same(found, model):
     for name in ("points", "coef", "bias", "classes", "widths"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     assert (found.kernel, found.parameters, found.goal) == (expected.kernel, expected.parameters, expected.goal)
-    X = np.random.default_rng(0).random((20, expected.features))
+    width = expected.features if expected.preparation is None else expected.preparation.given
+    X = np.random.default_rng(0).random((20, width))
     np.testing.assert_array_equal(Runtime(found)(X), Runtime(expected)(X))
     np.testing.assert_array_equal(Runtime(found).scores(X), Runtime(expected).scores(X))
 

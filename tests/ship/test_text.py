@@ -189,7 +189,7 @@ def test_other_vectorizers_are_refused_with_the_way_out(words, tmp_path):
 
 def test_a_hashing_vectorizer_is_refused(tmp_path):
     model = pipeline_of(HashingVectorizer(n_features=64))
-    with pytest.raises(ValueError, match="cannot export a Pipeline with a HashingVectorizer"):
+    with pytest.raises(ValueError, match="cannot ship a Pipeline with a HashingVectorizer"):
         export(model, tmp_path / "m.mjs")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from slimsvm._core import core
 from slimsvm.kernels import RBF
+from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.matrix import in_memory
 from slimsvm.rows.spaces import Spaces
@@ -59,10 +60,12 @@ def solutions(problem: FoldedProblem, megabytes: float = 100.0, rule: FoldedRule
     return list(FoldedPath(problem, 1e-3, memory, rule=rule).solutions(COSTS))
 
 
-@pytest.mark.parametrize("kind", ["whole", "shared block", "own blocks", "little memory", "matrix"])
+@pytest.mark.parametrize("kind", ["whole", "shared block", "own blocks", "little memory", "matrix", "a device"])
 def test_every_fold_and_cost_is_at_its_optimum(kind: str) -> None:
     X, y, weights = data()
-    rows = HostRows(RBF(0.5), X)
+    if kind == "a device":
+        pytest.importorskip("array_api_strict")
+    rows = open_rows(RBF(0.5), X, device="array_api_strict" if kind == "a device" else "cpu")
     rule = {"whole": FoldedRule(), "own blocks": replace(PARTS, copied=-1.0)}.get(kind, PARTS)
     problem_rows = in_memory(rows, np.empty(rows.n**2, rows.dtype)) if kind == "matrix" else rows
     found = solutions(FoldedProblem(problem_rows, y, y, weights), 0.01 if kind == "little memory" else 100.0, rule)
@@ -169,3 +172,7 @@ def test_spaces_are_used_again() -> None:
         assert first is not second
     with spaces.of(8) as again:
         assert again is first
+    for size in range(20, 30):  # a larger one takes the place of one that is too small
+        with spaces.of(size):
+            pass
+    assert len(spaces.unused) == 2

@@ -20,11 +20,21 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
-from slimsvm import SlimSVC, load, save
+from slimsvm import SlimSVC, SlimSVR, load, save, table_preparation
 from slimsvm.files.datasets import read_data
 from slimsvm.metric import Metric
 from slimsvm.ship.export import export
@@ -62,8 +72,26 @@ def _models() -> dict[str, Any]:
         "metric": _with_metric(SlimSVC(4, reducer="spsvm", random_state=0).fit(X, y)),
         "precomputed": SlimSVC(kernel="precomputed").fit(X @ X.T, y),
         "scaled": make_pipeline(StandardScaler(), SlimSVC()).fit(X, words),
+        "table": _of_a_table(X, y),
+        "intervals": SlimSVR(4, trainer=None, calibration="conformal", random_state=0).fit(X, y.astype(float)),
         "clipped": make_pipeline(MinMaxScaler(clip=True), RobustScaler(), SlimSVC(C=3.0)).fit(X, two_of(y)),
     }
+
+
+def _of_a_table(X: Any, y: Any) -> Any:
+    """Return a model behind encoders, imputers and other steps."""
+    table = X.astype(object)
+    table[::4, 0], table[:, 1] = None, np.array(["red", "blue", "green"])[np.arange(y.size) % 3]
+    table[::7, 1] = None
+    more = ColumnTransformer(
+        [
+            ("table", table_preparation(), [0, 1]),
+            ("powers", make_pipeline(PowerTransformer(), PolynomialFeatures(2)), [2]),
+            ("quantiles", QuantileTransformer(n_quantiles=5, output_distribution="normal"), [3]),
+            ("places", OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2), [1]),
+        ]
+    )
+    return make_pipeline(more, PCA(4), SlimSVC()).fit(table, y)
 
 
 def _with_metric(model: Any) -> Any:
@@ -98,7 +126,10 @@ def _use_model(path: Path) -> None:
     """Load a model, predict with it, and save it: the copy predicts the same."""
     model = load(path)
     svc = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    rows = _rows(svc.n_features_in_)
+    given = getattr(model, "n_features_in_", svc.n_features_in_)  # of the first step
+    rows = _rows(given if isinstance(given, int) else svc.n_features_in_)
+    if any(type(step).__name__ == "ColumnTransformer" for _, step in getattr(model, "steps", ())):
+        rows = np.where(np.arange(rows.shape[1]) == 1, "red", rows.astype(object))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # kernel values of hostile points overflow
         repr(model)
@@ -147,7 +178,8 @@ def _use_json(path: Path) -> None:
     run = Runtime(artefact)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        answer(run, np.abs(np.random.default_rng(0).normal(size=(3, artefact.features))))
+        given = artefact.features if artefact.preparation is None else artefact.preparation.given
+        answer(run, np.abs(np.random.default_rng(0).normal(size=(3, min(given, MANY_FEATURES)))))
         for ending in (".c", ".js", ".json"):
             answer(partial(export, artefact, force=True), path.with_name(f"out{ending}"))
 

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.base import clone
-from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
@@ -26,10 +25,13 @@ from .svr import SlimSVR, in_units_of
 from .teachers import Softener, Teacher, folds_of, out_of_fold
 from .validation import seed_of
 
-#: the share of the rows on which students are compared
-VALIDATION = 0.2
+#: students are compared on one fold of FOLDS, and on more folds until there are ENOUGH_ROWS validation rows. More of them:
+#: a student of the teacher is kept by chance more rarely, and more time
+FOLDS, ENOUGH_ROWS = 5, 1000
 #: the weights of the teacher's targets beside the labels that are tried
 SHARES = (0.5, 1.0)
+#: the students by name: of labels alone, and what the name of one that learns from made rows ends in
+PLAIN, MADE = "labels", " and made rows"
 #: made rows at most; more: more time
 MOST_MADE = 20_000
 
@@ -68,7 +70,8 @@ def distill(
     """Make a small kernel machine of any teacher: a forest, boosted trees, a network, a Gaussian process, a function.
 
     The student is fitted to the labels, to the teacher's probabilities or values, or to a mean of both, and also to rows
-    made near the given ones, which the teacher labels. Validation rows decide which of these is kept. A teacher's outputs
+    made near the given ones, which the teacher labels. Validation rows decide which of these is kept: the labels alone,
+    unless another student is better by more than the standard error of the difference. A teacher's outputs
     for rows of its own training say little more than their labels do, so those used are of clones that were trained without
     the row.
 
@@ -129,211 +132,255 @@ def distill(
     deadline, seed = Deadline(time_limit), seed_of(random_state)
     X = X if hasattr(X, "shape") else np.asarray(X)
     given = Teacher.of(teacher, None if y is None else column_or_1d(y), X.shape[1] if len(X.shape) == 2 else None)
-    lesson = _Lesson.of(given, X, y, X_unlabelled, sample_weight, groups, cv, seed, deadline)
-    return _Trial(lesson, _template(student, given, lesson, budget, seed), deadline, verbose).best()
+    rows = _Rows.of(given, X, y, X_unlabelled, sample_weight, groups)
+    return _Trial(rows, _template(student, rows, budget, seed), cv, seed, deadline, verbose).best()
 
 
-def _template(student: Any, teacher: Teacher, lesson: _Lesson, budget: Any, seed: int) -> Any:
+def _template(student: Any, rows: _Rows, budget: Any, seed: int) -> Any:
     """Return the student before it is fitted, with what prepares its rows."""
-    kind: Any = SlimSVR if teacher.classes is None else SlimSVC
+    regresses = rows.teacher.classes is None
+    kind: Any = SlimSVR if regresses else SlimSVC
     if student is not None and not isinstance(student, kind):
         raise ValueError(f"this teacher's student is a {kind.__name__}, not {short(student)}; give one with your settings")
     svm = (kind(random_state=seed) if student is None else clone(student)).set_params(budget=budget)
-    if teacher.classes is None and student is None:  # C and epsilon are in units of the targets
-        svm.set_params(**in_units_of(lesson.labels))
-    if is_table(lesson.X):
+    if regresses and student is None:  # C and epsilon are in units of the targets
+        svm.set_params(**in_units_of(rows.labels))
+    if is_table(rows.X):
         return make_pipeline(table_preparation(), svm)
-    scaler = make_scaler(resolve_scale("auto", lesson.X), issparse(lesson.X))
+    scaler = make_scaler(resolve_scale("auto", rows.X), issparse(rows.X))
     return svm if scaler is None else make_pipeline(scaler, svm)
 
 
 @dataclass(frozen=True)
-class _Lesson:
-    """Rows with labels and the teacher's targets: of clones that have not seen the row, or NaN for none."""
+class _Rows:
+    """The rows as given, and what the teacher may say about them."""
 
+    teacher: Teacher
     X: Any
     labels: Array  # as given, or the teacher's
     weights: Array
-    targets: Array  # (n, k) probabilities or (n,) values; NaN: the label alone
-    train: Array  # rows that students are fitted to before the last fit
-    validation: Array
-    teacher_error: float
-    teacher: Teacher  # labels made rows; not trained on the validation rows, if it could be cloned
-    last_teacher: Teacher  # labels made rows for the last fit
-    softener: Softener
+    groups: Array | None
     further: Any  # rows without labels
-    further_targets: Array | None
-    seed: int
+    answers: Array | None  # the teacher's outputs for the rows themselves; None where clones make them, or none are asked
+    truth: bool  # whether the labels are given
 
     @classmethod
-    def of(
-        cls,
-        teacher: Teacher,
-        X: Any,
-        y: Any,
-        further: Any,
-        sample_weight: Any,
-        groups: Any,
-        cv: Any,
-        seed: int,
-        deadline: Deadline,
-    ) -> _Lesson:
-        """Return what the teacher says about the rows."""
+    def of(cls, teacher: Teacher, X: Any, y: Any, further: Any, sample_weight: Any, groups: Any) -> _Rows:
+        """Return the rows with labels, after checks."""
         check_consistent_length(X, y, sample_weight, groups)
         weights = np.asarray(_check_sample_weight(sample_weight, np.zeros((X.shape[0], 1)), dtype=np.float64))
         groups = None if groups is None else column_or_1d(groups)
-        trusted = y is not None and teacher.can_be_cloned
-        if not trusted and further is None:
+        further = further if further is None or hasattr(further, "shape") else np.asarray(further)
+        if further is not None and further.shape[1:] != X.shape[1:]:
+            raise ValueError(f"X_unlabelled has rows of shape {further.shape[1:]}, and X of {X.shape[1:]}")
+        if further is None and (y is None or not teacher.can_be_cloned):
             warn_user(
                 f"the teacher cannot be {'trained again without y' if y is None else 'cloned'}, so it labels the given "
                 "rows itself; if these are the rows of its training, its outputs say little more than their labels. Give "
                 "rows that it has not seen as X_unlabelled"
             )
         if y is None:
-            given = _answers(teacher, X)
-            known = ~np.isnan(given).reshape(given.shape[0], -1).any(axis=1)
-            X, weights, given = _safe_indexing(X, np.flatnonzero(known)), weights[known], given[known]
-            groups = None if groups is None else groups[known]
-            labels = given if teacher.classes is None else teacher.classes[given.argmax(axis=1)]
-        else:
-            labels = column_or_1d(y, warn=True)
-            labels = labels.astype(np.float64) if teacher.classes is None else labels
-            if teacher.classes is None and not np.isfinite(labels).all():
-                raise ValueError("y has values that are not finite; leave these rows out")
-        train, validation = _split(labels, teacher.classes is not None, groups, seed)
-        aware, error = teacher, 0.0
-        if trusted:
-            inner = None if groups is None else groups[train]
-            clones = Deadline(deadline.left and deadline.left / 2)
-            folds = folds_of(cv, labels[train], teacher.classes is not None, inner, seed)
-            aware = teacher.trained_on(_safe_indexing(X, train), labels[train], weights[train])
-            raw = np.full((labels.size, *(() if teacher.classes is None else (teacher.classes.size,))), np.nan)
-            raw[validation] = _answers(aware, _safe_indexing(X, validation))
-            raw[train] = out_of_fold(
-                teacher, _safe_indexing(X, train), labels[train], folds, weights[train], lambda: clones.over
-            )
-        elif y is None:
-            raw = given
-        elif further is None:
-            raw = _answers(teacher, X)
-        else:  # its outputs for rows of its training are not asked for
-            raw = np.full((labels.size, *(() if teacher.classes is None else (teacher.classes.size,))), np.nan)
+            answers = _answers(teacher, X)
+            known = np.flatnonzero(_known(answers))
+            X, weights, answers = _safe_indexing(X, known), weights[known], answers[known]
+            labels = answers if teacher.classes is None else teacher.classes[answers.argmax(axis=1)]
+            return cls(teacher, X, labels, weights, None if groups is None else groups[known], further, answers, False)
+        labels = column_or_1d(y, warn=True)
+        labels = labels.astype(np.float64) if teacher.classes is None else labels
+        if teacher.classes is None and not np.isfinite(labels).all():
+            raise ValueError("y has values that are not finite; leave these rows out")
+        itself = further is None and not teacher.can_be_cloned
+        return cls(teacher, X, labels, weights, groups, further, _answers(teacher, X) if itself else None, True)
+
+    @property
+    def cloned(self) -> bool:
+        """Whether clones of the teacher label the rows."""
+        return self.truth and self.teacher.can_be_cloned
+
+    def splits(self, seed: int) -> list[tuple[Array, Array]]:
+        """Return training and validation rows of as many folds as make enough validation rows, five at most."""
+        if self.labels.size < 2 * FOLDS:
+            raise ValueError(f"there are {self.labels.size} rows; distilling takes a few hundred, and {2 * FOLDS} at least")
+        folds = folds_of(FOLDS, self.labels, self.teacher.classes is not None, self.groups, seed)
+        return folds[: int(np.ceil(ENOUGH_ROWS * FOLDS / self.labels.size))]
+
+
+@dataclass(frozen=True)
+class _Lesson:
+    """What the teacher says about rows of one split: of training rows by clones that have not seen the row."""
+
+    rows: _Rows
+    train: Array
+    validation: Array
+    teacher: Teacher  # labels made rows
+    softener: Softener
+    targets: Array  # (n, k) probabilities or (n,) values; NaN: the label alone
+    losses: Array  # of the teacher on the validation rows
+
+    @classmethod
+    def of(cls, rows: _Rows, train: Array, validation: Array, cv: Any, seed: int, deadline: Deadline) -> _Lesson:
+        """Train the clones and return what they say."""
+        teacher, classes = rows.teacher, rows.teacher.classes
+        targets = np.full((rows.labels.size, *(() if classes is None else (classes.size,))), np.nan)
+        if rows.cloned:
+            X, labels, weights = _safe_indexing(rows.X, train), rows.labels[train], rows.weights[train]
+            groups = None if rows.groups is None else rows.groups[train]
+            folds, clones = folds_of(cv, labels, classes is not None, groups, seed), deadline.share(0.5)
+            teacher = teacher.trained_on(X, labels, weights)
+            targets[train] = out_of_fold(rows.teacher, X, labels, folds, weights, lambda: clones.over)
+            targets[validation] = _answers(teacher, _safe_indexing(rows.X, validation))
+        elif rows.answers is not None:
+            targets = rows.answers.copy()
         softener = Softener()
-        if teacher.classes is not None:
-            softener = Softener.fitted(raw, np.searchsorted(teacher.classes, labels))
-            raw = softener(raw)
-        if y is not None:
-            judged = raw[validation] if trusted or further is None else _softened(teacher, softener, X, validation)
-            error = _mean(_losses(judged, labels[validation], teacher.classes, labels), weights[validation])
-        lesson = cls(X, labels, weights, raw, train, validation, error, aware, teacher, softener, None, None, seed)
-        return lesson if further is None else lesson._with_further(further)
-
-    def _with_further(self, further: Any) -> _Lesson:
-        """Return the lesson with rows that the teacher labels."""
-        further = further if hasattr(further, "shape") else np.asarray(further)
-        if further.shape[1:] != self.X.shape[1:]:
-            raise ValueError(f"X_unlabelled has rows of shape {further.shape[1:]}, and X of {self.X.shape[1:]}")
-        targets = _softened(self.last_teacher, self.softener, further, np.arange(further.shape[0]))
-        known = np.flatnonzero(~np.isnan(targets).reshape(targets.shape[0], -1).any(axis=1))
-        return replace(self, further=_safe_indexing(further, known), further_targets=targets[known])
-
-    def mixed(self, rows: Array, share: float) -> Array:
-        """Return targets of rows: labels, and the teacher's with this share."""
-        classes, labels = self.teacher.classes, self.labels[rows]
-        own = labels if classes is None else (labels[:, None] == classes).astype(np.float64)
-        both = (1 - share) * own + share * self.targets[rows]
-        return np.where(np.isnan(both), own, both)
+        if classes is not None:
+            softener = Softener.fitted(targets, np.searchsorted(classes, rows.labels))
+            targets = softener(targets)
+        judged = targets[validation]
+        if rows.truth and rows.answers is None and not rows.cloned:
+            judged = _softened(teacher, softener, _safe_indexing(rows.X, validation))
+        losses = _losses(judged, rows.labels[validation], rows)
+        return cls(rows, train, validation, teacher, softener, targets, losses)
 
 
 @dataclass
 class _Trial:
-    """The students that are tried, by name, with their losses on validation rows."""
+    """The students that are tried: the losses of each on the validation rows of the folds so far."""
 
-    lesson: _Lesson
+    rows: _Rows
     template: Any
+    cv: Any
+    seed: int
     deadline: Deadline
     verbose: bool
-    losses: dict[str, Array] = field(default_factory=dict)
+    losses: dict[str, list[Array]] = field(default_factory=dict)
+    lessons: list[_Lesson] = field(default_factory=list)
 
     def best(self) -> Any:
-        """Return the student that is best on validation rows, fitted to all rows."""
-        lesson = self.lesson
-        plain, kinds = "labels", [(f"teacher {share:g}", share) for share in SHARES]
-        if np.isnan(lesson.targets).all() and lesson.further is None:
-            kinds = []  # the teacher has said nothing
-        self._try(plain, None, made=False, left=2 + 2 * len(kinds))
-        for number, (name, share) in enumerate(kinds):
-            self._try(name, share, made=False, left=3 + len(kinds) - number)
-        soft = min(kinds, key=lambda kind: self._error(kind[0]), default=None)
-        if soft is not None:
-            self._try(f"{soft[0]} and made rows", soft[1], made=True, left=2)
-        kept = min(self.losses, key=self._error)
-        share = dict(kinds).get(kept.removesuffix(" and made rows"))
-        fitted = self._fitted(np.arange(lesson.labels.size), share, made=kept.endswith("made rows"), left=1)
-        fitted.distillation_ = self._result(plain, kept)
+        """Return the student that is clearly better than that of labels on validation rows, or that; fitted to all rows."""
+        splits = self.rows.splits(self.seed)
+        names = {f"teacher {share:g}": share for share in SHARES}
+        for number, (train, validation) in enumerate(splits):
+            if self.lessons and self.deadline.over:
+                break
+            lesson = _Lesson.of(self.rows, train, validation, self.cv, self.seed, self.deadline)
+            self.lessons.append(lesson)
+            left = 2 * (len(splits) - number) + 1
+            self._try(PLAIN, lesson, left + len(names) + 1)
+            if number == 0:
+                for place, name in enumerate(names):
+                    self._try(name, lesson, left + len(names) - place)
+                soft = min((name for name in self.losses if name != PLAIN), key=self._error, default=None)
+                if soft is not None:
+                    self._try(soft + MADE, lesson, left)
+                    soft = min(soft, soft + MADE, key=self._error)
+            elif soft is not None:
+                self._try(soft, lesson, left)
+        kept = PLAIN if soft is None or not self._is_better(soft) else soft
+        fitted = self._fitted(self._whole(), np.arange(self.rows.labels.size), kept, 1)
+        fitted.distillation_ = self._result(kept)
         return fitted
 
-    def _try(self, name: str, share: float | None, *, made: bool, left: int) -> None:
-        """Fit a student to the training rows and keep its losses on the validation rows, if there is time."""
-        if self.losses and self.deadline.over:
-            return
-        lesson = self.lesson
-        fitted = self._fitted(lesson.train, share, made=made, left=left)
-        predicted = fitted.predict(_safe_indexing(lesson.X, lesson.validation))
-        self.losses[name] = _losses(predicted, lesson.labels[lesson.validation], lesson.teacher.classes, lesson.labels)
-        if self.verbose:
-            print(f"{name}: error {self._error(name):.4g} (teacher {lesson.teacher_error:.4g})")
+    def _is_better(self, name: str) -> bool:
+        """Return whether a student's error is below that of labels by more than its standard error."""
+        count = len(self.losses[name])
+        off = np.concatenate(self.losses[PLAIN][:count]) - np.concatenate(self.losses[name])
+        mean, deviation = self._mean_and_error(off)
+        return mean > deviation
 
-    def _fitted(self, rows: Array, share: float | None, *, made: bool, left: int) -> Any:
-        """Return a student fitted to rows with the teacher's targets in this share; None for labels alone."""
-        lesson, whole = self.lesson, rows.size == self.lesson.labels.size
+    def _whole(self) -> _Lesson:
+        """Return the lesson of all rows: the teacher's outputs of the rows that clones have not seen."""
+        first, targets = self.lessons[0], self.lessons[0].targets.copy()
+        for lesson in self.lessons:
+            targets[lesson.validation] = lesson.targets[lesson.validation]
+        return replace(first, targets=targets, teacher=self.rows.teacher)
+
+    def _try(self, name: str, lesson: _Lesson, left: int) -> None:
+        """Fit a student to the training rows and keep its losses on the validation rows, if there is time."""
+        if self.losses and (
+            self.deadline.over or (name != PLAIN and np.isnan(lesson.targets).all() and self.rows.further is None)
+        ):
+            return
+        fitted = self._fitted(lesson, lesson.train, name, left)
+        predicted = fitted.predict(_safe_indexing(self.rows.X, lesson.validation))
+        found = _losses(predicted, self.rows.labels[lesson.validation], self.rows)
+        self.losses.setdefault(name, []).append(found)
+        if self.verbose:
+            print(f"{name}: error {self._error(name):.4g} (teacher {self._teacher_error():.4g})")
+
+    def _fitted(self, lesson: _Lesson, chosen: Array, name: str, left: int) -> Any:
+        """Return a student fitted to these rows and what its name says."""
+        rows, share = self.rows, 0.0 if name == PLAIN else float(name.removesuffix(MADE).split()[-1])
         model: Any = clone(self.template)
         svm = model.steps[-1][1] if isinstance(model, Pipeline) else model
         if self.deadline.left is not None:
             svm.set_params(time_limit=max(self.deadline.left / left, 1e-3))
-        X, y, weights = _safe_indexing(lesson.X, rows), lesson.labels[rows], lesson.weights[rows]
-        if share is None:
+        X, y, weights = _safe_indexing(rows.X, chosen), rows.labels[chosen], rows.weights[chosen]
+        if name == PLAIN:
             return _fit(model, X, y, weights, None)
-        targets, more = lesson.mixed(rows, share), []
-        if lesson.further is not None:
-            more.append((lesson.further, lesson.further_targets))
-        if made:
-            more += self._made(model, X, lesson.last_teacher if whole else lesson.teacher)
-        for further, answers in more:
-            X, targets = _stacked(X, further), np.concatenate([targets, answers])
+        targets = _mixed(rows, lesson.targets[chosen], y, share)
+        more = [rows.further] if rows.further is not None else []
+        if name.endswith(MADE):
+            more += self._made(model, X)
+        for further in more:
+            answers = _softened(lesson.teacher, lesson.softener, further)
+            known = np.flatnonzero(_known(answers))
+            answers = answers[known]
+            X, targets = _stacked(X, _safe_indexing(further, known)), np.concatenate([targets, answers])
             weights = np.concatenate([weights, np.full(answers.shape[0], weights.mean())])
-            certain = answers if lesson.teacher.classes is None else lesson.teacher.classes[answers.argmax(axis=1)]
+            certain = answers if rows.teacher.classes is None else rows.teacher.classes[answers.argmax(axis=1)]
             y = np.concatenate([y, certain])
-        if lesson.teacher.classes is None:
+        if rows.teacher.classes is None:
             return _fit(model, X, targets, weights, None)
         svm.set_params(trainer=None)
-        return _fit(model, X, y, weights, targets[:, np.isin(lesson.teacher.classes, y)])
+        return _fit(model, X, y, weights, targets[:, np.isin(rows.teacher.classes, y)])
 
-    def _made(self, model: Any, X: Any, teacher: Teacher) -> list[tuple[Any, Array]]:
-        """Return rows made near the given ones with the teacher's targets; none where they cannot be made."""
-        rng = np.random.default_rng(self.lesson.seed)
+    def _made(self, model: Any, X: Any) -> list[Any]:
+        """Return rows made near the given ones; none where they cannot be made."""
         if issparse(X):
             return []
         prepared = clone(model[:-1]).fit_transform(X) if isinstance(model, Pipeline) else np.asarray(X)
-        made = rows_near(X, prepared, min(X.shape[0], MOST_MADE), rng)
-        if made is None:
-            return []
-        answers = _softened(teacher, self.lesson.softener, made, np.arange(made.shape[0]))
-        known = np.flatnonzero(~np.isnan(answers).reshape(answers.shape[0], -1).any(axis=1))
-        return [(_safe_indexing(made, known), answers[known])]
+        made = rows_near(X, prepared, min(X.shape[0], MOST_MADE), np.random.default_rng(self.seed))
+        return [] if made is None else [made]
+
+    def _weights(self, count: int) -> Array:
+        """Return the weights of the validation rows of the first folds."""
+        return np.concatenate([self.rows.weights[lesson.validation] for lesson in self.lessons[:count]])
 
     def _error(self, name: str) -> float:
         if name not in self.losses:
             return np.inf
-        return _mean(self.losses[name], self.lesson.weights[self.lesson.validation])
+        return float(np.average(np.concatenate(self.losses[name]), weights=self._weights(len(self.losses[name]))))
 
-    def _result(self, plain: str, kept: str) -> Distillation:
-        weights = self.lesson.weights[self.lesson.validation]
-        off = self.losses[plain] - self.losses[kept]
-        spread = np.average(np.square(off - _mean(off, weights)), weights=weights)
+    def _teacher_error(self) -> float:
+        losses = np.concatenate([lesson.losses for lesson in self.lessons])
+        return float(np.average(losses, weights=self._weights(len(self.lessons))))
+
+    def _mean_and_error(self, losses: Array) -> tuple[float, float]:
+        """Return the mean of losses of the first validation rows, and its standard error."""
+        weights = np.concatenate([self.rows.weights[lesson.validation] for lesson in self.lessons])[: losses.size]
+        mean = float(np.average(losses, weights=weights))
+        spread = float(np.average(np.square(losses - mean), weights=weights))
+        return mean, float(np.sqrt(spread / max(losses.size - 1, 1)))
+
+    def _result(self, kept: str) -> Distillation:
+        count = len(self.losses[kept])
+        off = np.concatenate(self.losses[PLAIN][:count]) - np.concatenate(self.losses[kept])
         errors = {name: self._error(name) for name in self.losses}
-        deviation = float(np.sqrt(spread / max(off.size - 1, 1)))
-        return Distillation(self.lesson.teacher_error, errors[plain], errors[kept], deviation, kept, errors)
+        deviation = self._mean_and_error(off)[1]
+        return Distillation(self._teacher_error(), errors[PLAIN], errors[kept], deviation, kept, errors)
+
+
+def _mixed(rows: _Rows, targets: Array, labels: Array, share: float) -> Array:
+    """Return targets of rows: labels, and the teacher's with this share."""
+    classes = rows.teacher.classes
+    own = labels if classes is None else (labels[:, None] == classes).astype(np.float64)
+    both = (1 - share) * own + share * targets
+    return np.where(np.isnan(both), own, both)
+
+
+def _known(outputs: Array) -> Array:
+    """Return which rows have an output."""
+    return ~np.isnan(outputs).reshape(outputs.shape[0], -1).any(axis=1)
 
 
 def _fit(model: Any, X: Any, y: Array, weights: Array, probabilities: Array | None) -> Any:
@@ -347,7 +394,7 @@ def _fit(model: Any, X: Any, y: Array, weights: Array, probabilities: Array | No
 def _answers(teacher: Teacher, X: Any) -> Array:
     """Return the outputs of a teacher for rows; NaN where it has none, with a warning."""
     outputs = teacher(X)
-    failed = int(np.isnan(outputs).reshape(outputs.shape[0], -1).any(axis=1).sum())
+    failed = int((~_known(outputs)).sum())
     if failed == outputs.shape[0]:
         raise ValueError(f"the teacher has no output for any of {failed} rows (they are NaN or infinite)")
     if failed:
@@ -355,35 +402,18 @@ def _answers(teacher: Teacher, X: Any) -> Array:
     return outputs
 
 
-def _softened(teacher: Teacher, softener: Softener, X: Any, rows: Array) -> Array:
-    outputs = _answers(teacher, _safe_indexing(X, rows))
+def _softened(teacher: Teacher, softener: Softener, X: Any) -> Array:
+    outputs = _answers(teacher, X)
     return outputs if teacher.classes is None else softener(outputs)
 
 
-def _split(labels: Array, classes: bool, groups: Array | None, seed: int) -> tuple[Array, Array]:
-    """Return the training and the validation rows."""
-    rows = np.arange(labels.shape[0])
-    if rows.size < 4:
-        raise ValueError(
-            f"there are {rows.size} rows; distilling takes a few hundred, of which a fifth are validation rows"
-        )
-    if groups is not None:
-        return next(GroupShuffleSplit(1, test_size=VALIDATION, random_state=seed).split(rows, labels, groups))
-    strata = labels if classes and np.unique(labels, return_counts=True)[1].min() > 1 / VALIDATION else None
-    train, validation = train_test_split(rows, test_size=VALIDATION, stratify=strata, random_state=seed)
-    return np.sort(train), np.sort(validation)
-
-
-def _losses(predicted: Array, labels: Array, classes: Array | None, all_labels: Array) -> Array:
+def _losses(predicted: Array, labels: Array, rows: _Rows) -> Array:
     """Return the loss of each row: 1 for a wrong class, or the squared error as a share of the targets' variance."""
+    classes = rows.teacher.classes
     if classes is None:
-        return np.asarray(np.square(predicted - labels) / (np.var(all_labels) or 1.0))
+        return np.asarray(np.square(predicted - labels) / (np.var(rows.labels) or 1.0))
     found = classes[predicted.argmax(axis=1)] if predicted.ndim == 2 else predicted
     return np.asarray(found != labels, dtype=np.float64)
-
-
-def _mean(losses: Array, weights: Array) -> float:
-    return float(np.average(losses, weights=weights))
 
 
 def _stacked(X: Any, more: Any) -> Any:

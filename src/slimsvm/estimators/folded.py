@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Lock
 
 import numpy as np
 
@@ -192,20 +191,17 @@ class _Solver:
         k = targets.n_classes
         found = [np.tile(bias[:, fold, None], (1, test.size, 1)) for fold, test in enumerate(self.data.tests)]
 
-        def add(number: int) -> None:
-            fold, group = number // k, number % k
-            test, columns = self.data.tests[fold], pairs_of(group, k)
-            members = targets.groups[group]
-            support = members[dual[:, fold, members].any(axis=(0, 2))]
-            if not support.size or not test.size:
-                return
-            V = dual[:, fold, support].transpose(1, 0, 2).reshape(support.size, -1)
-            product = (self.rows.block(test, support) @ V).reshape(test.size, count, k - 1)
-            with locks[fold]:
-                found[fold][:, :, columns] += product.transpose(1, 0, 2)
+        def add(fold: int) -> None:
+            test = self.data.tests[fold]
+            for group, members in enumerate(targets.groups):
+                support = members[dual[:, fold, members].any(axis=(0, 2))]
+                if not support.size or not test.size:
+                    continue
+                V = dual[:, fold, support].transpose(1, 0, 2).reshape(support.size, -1)
+                product = (self.rows.block(test, support) @ V).reshape(test.size, count, k - 1)
+                found[fold][:, :, pairs_of(group, k)] += product.transpose(1, 0, 2)
 
-        locks = [Lock() for _ in range(folds)]
-        self.rows.share_out(add, folds * k)
+        self.rows.share_out(add, folds)
         for number in range(count):
             yield [each[number] for each in found]
 

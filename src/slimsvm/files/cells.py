@@ -60,7 +60,7 @@ def converted(cells: list[str], kind: str | None, name: Any, lines: Sequence[int
     if kind == "word":
         return [values[text] for text in cells]
     numbers = {text: strict_number(text) for text in texts}
-    strange = [text for text in texts if numbers[text] is None or not np.isfinite(numbers[text])]
+    strange = [text for text, number in numbers.items() if number is None or not np.isfinite(number)]
     if kind == "number" or (kind is None and not strange):
         if strange:
             line = lines[cells.index(strange[0])]

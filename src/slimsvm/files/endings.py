@@ -36,7 +36,7 @@ def check_written(what: str, path: Path) -> None:
     if ending not in allowed:
         like = f"{path.stem or 'output'}{max(allowed, key=len)}"
         other = ELSEWHERE.get(ending, "").format(name=path.name, like=like) if what == "a model" else ""
-        named = " or ".join(each or "nothing" for each in allowed)
+        named = " or ".join(name or "nothing" for name in allowed)
         advice = "; ".join([f"name it {like!r}", *[other] * bool(other)])
         raise ValueError(f"{path.name!r} does not end in {named}, as the file of {what} does; {advice}")
 

@@ -15,5 +15,5 @@ EXACT = 2**53
 
 def as_labels(y: Array) -> Array:
     """Return numbers as integers if all of them are whole."""
-    whole = y.dtype.kind == "f" and (np.abs(y, dtype=np.float64) < EXACT).all() and (y == np.rint(y)).all()
-    return y.astype(np.int64) if whole else y
+    are_whole = y.dtype.kind == "f" and (np.abs(y, dtype=np.float64) < EXACT).all() and (y == np.rint(y)).all()
+    return y.astype(np.int64) if are_whole else y

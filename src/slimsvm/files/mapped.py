@@ -57,17 +57,17 @@ def without_column(table: Array, column: int) -> Array:
     if column in (0, table.shape[1] - 1):
         return table[:, 1:] if column == 0 else table[:, :-1]
     X = mapped_empty((table.shape[0], table.shape[1] - 1), table.dtype)
-    for some in blocks(table.shape[0], BATCH):
-        X[some] = np.delete(table[some], column, axis=1)
+    for batch_rows in blocks(table.shape[0], BATCH):
+        X[batch_rows] = np.delete(table[batch_rows], column, axis=1)
     return X
 
 
 def check_finite(table: Array) -> None:
     """Raise ValueError with the place of the first NaN or infinity; reads a batch at a time."""
-    for some in blocks(table.shape[0], BATCH):
-        bad = np.argwhere(~np.isfinite(table[some])) if table.dtype.kind == "f" else np.empty((0, 2), dtype=np.intp)
+    for batch_rows in blocks(table.shape[0], BATCH):
+        bad = np.argwhere(~np.isfinite(table[batch_rows])) if table.dtype.kind == "f" else np.empty((0, 2), dtype=np.intp)
         if bad.size:
-            row, column = int(bad[0, 0]) + some.start, int(bad[0, 1])
+            row, column = int(bad[0, 0]) + batch_rows.start, int(bad[0, 1])
             raise ValueError(f"it has {table[row, column]} at {[row, column]}; fill or drop such rows")
 
 
@@ -91,19 +91,19 @@ def _read_parquet(parquet: Any, path: Path, wanted: Wanted) -> tuple[Matrix, Any
     table = _without_index(file.schema_arrow)
     chosen = choose_columns([names[number] for number in table], len(table), wanted)
     column = None if chosen.label is None else table[chosen.label]
-    kept = [table[number] for number in chosen.features]
-    dtype, size = _dtype_of(file.schema_arrow, kept), path.stat().st_size
-    check_unpacked_size(size, count * len(kept) * dtype.itemsize, PLAIN_PARQUET)
+    features = [table[number] for number in chosen.features]
+    dtype, size = _dtype_of(file.schema_arrow, features), path.stat().st_size
+    check_unpacked_size(size, count * len(features) * dtype.itemsize, PLAIN_PARQUET)
     kind = None if column is None else file.schema_arrow.field(column).type
     if kind is not None and kind.num_fields:
         raise ValueError(f"its column {names[column]!r} is of type {kind}; labels must be numbers or words")
     if column is not None:  # as places in a list of distinct words, so that a long word in every row takes no memory
         file = parquet.ParquetFile(path, read_dictionary=[names[column]])
-    X, y, row = mapped_empty((count, len(kept)), dtype), [], 0
+    X, y, row = mapped_empty((count, len(features)), dtype), [], 0
     for batch in file.iter_batches(BATCH):
         if row + batch.num_rows > count:
             raise ValueError(f"it has more rows than the {count} that it says it has")
-        for place, number in enumerate(kept):
+        for place, number in enumerate(features):
             X[row : row + batch.num_rows, place] = _numbers(batch.column(number), names[number], row)
         if column is not None:
             y.append(_labels(batch.column(column), names[column], row, count, size))
@@ -111,7 +111,7 @@ def _read_parquet(parquet: Any, path: Path, wanted: Wanted) -> tuple[Matrix, Any
     if row < count:
         raise ValueError(f"it has {row} rows, and it says that it has {count}")
     check_finite(X)
-    return X, None if column is None else np.concatenate(y), tuple(names[number] for number in kept)
+    return X, None if column is None else np.concatenate(y), tuple(names[number] for number in features)
 
 
 def has_cells(path: Path, wanted: Wanted) -> bool:
@@ -190,8 +190,8 @@ def _labels(values: Any, name: str, row: int, count: int, size: int) -> Array:
     if hasattr(values, "dictionary"):
         words = values.dictionary.to_pylist()
         check_unpacked_size(size, 4 * count * max(map(len, words), default=0), PLAIN_PARQUET)
-    found = _numbers(values, name, row)
-    return found.astype(str) if found.dtype == object else found
+    labels = _numbers(values, name, row)
+    return labels.astype(str) if labels.dtype == object else labels
 
 
 class CsrFile:
@@ -228,6 +228,6 @@ class CsrFile:
         if nonzeros < SPARSE_DENSITY * shape[0] * shape[1]:
             return rows
         dense = mapped_empty(shape, np.float64)
-        for some in blocks(shape[0], BATCH):
-            dense[some] = rows[some].toarray()
+        for batch_rows in blocks(shape[0], BATCH):
+            dense[batch_rows] = rows[batch_rows].toarray()
         return dense

@@ -165,6 +165,7 @@ class _Writer:
     def __init__(self) -> None:
         self.arrays: Arrays = {}
         self.format = 1  # the oldest format that can hold the packed values
+        self.inside = 0  # of how many transformers of tables
 
     def pack(self, name: str, value: Any) -> Any:
         """Return the value as JSON; `name` is its place, and names its arrays."""
@@ -183,7 +184,8 @@ class _Writer:
                 return {"dict": self.pack(name, [list(pair) for pair in value.items()])}
             case Status():
                 return {"status": value.name}
-        entry = None if _is_array(value) and not _is_mixed(value) else transformers.tagged(value)
+        plain = (_is_array(value) and not _is_mixed(value)) or not (self.inside or transformers.is_step(value))
+        entry = None if plain else transformers.tagged(value)
         if entry is None:
             return self._pack_array(name, value) if _is_array(value) else self._pack_part(name, value)
         return self._pack_of_table(name, entry)
@@ -195,7 +197,9 @@ class _Writer:
         packed = {tag: self.pack(name, part) for tag, part in content.items()}
         attributes = entry.get("attributes")
         if attributes is not None:
+            self.inside += 1
             packed["attributes"] = {key: self.pack(f"{name}.{key}", part) for key, part in attributes.items()}
+            self.inside -= 1
         return packed
 
     def _pack_array(self, name: str, value: Matrix) -> Entry:

@@ -59,8 +59,8 @@ class Reader:
                 return self.statuses[name]
             case {"kind": str(kind), "name": str(name), "fields": dict(fields)} if name in self.kinds.get(kind, {}):
                 return build(self.kinds[kind][name], {field: self.unpack(content) for field, content in fields.items()})
-        found = self._unpack_of_tables(packed)
-        return self._unpack_array(packed) if found is NOTHING else found
+        value = self._unpack_of_tables(packed)
+        return self._unpack_array(packed) if value is NOTHING else value
 
     def _unpack_of_tables(self, packed: Any) -> Any:
         """Return a value that transformers of tables have; NOTHING for another one."""
@@ -71,7 +71,7 @@ class Reader:
                 return _na() if word == "NA" else float(word)
             case {"slice": [int() | None as start, int() | None as stop]}:
                 return slice(start, stop)
-            case {"dtype": str(text)} if text == "|O" or DTYPE.fullmatch(text):
+            case {"dtype": str(text)} if len(packed) == 1 and (text == "|O" or DTYPE.fullmatch(text)):
                 return np.dtype(text)
             case {"number type": str(text)} if SCALAR.fullmatch(text):
                 return np.dtype(text).type

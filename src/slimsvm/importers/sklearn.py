@@ -62,8 +62,8 @@ def _costs(svm: Any) -> dict[str, Any]:
     if isinstance(svm, SVR | NuSVR):
         return {"C": svm.C, "epsilon": _epsilon(svm)}
     # a NuSVC has a C of 0
-    kept = {name: getattr(svm, name) for name in ("class_weight", "break_ties", "decision_function_shape")}
-    return {"C": svm.C or 1.0} | kept
+    settings = {name: getattr(svm, name) for name in ("class_weight", "break_ties", "decision_function_shape")}
+    return {"C": svm.C or 1.0} | settings
 
 
 def _epsilon(svr: Any) -> float:

@@ -54,7 +54,6 @@ class Artefact:
     interval: float | None = None  # how far the exported intervals reach
     projection: Array | None = None  # (d, columns of points)
     precision: str = "float32"  # of the tables that the model was made for
-    ranges: Array | None = None  # (2, d): the ends of the features of the training rows, if the model knows them
 
     @property
     def size(self) -> int:

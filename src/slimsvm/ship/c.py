@@ -40,8 +40,7 @@ class CExporter:
     for each point: rows are not rounded or clipped. Nor are they with tables of 4 bits, or behind a projection.
 
     `integers` writes a source without floating point, for rows of integers, and a second one that makes such rows of floats
-    (`integers.py`). Its precision is that of the model, or int8; the range of rows is that of the training rows, or of
-    `rows`.
+    (`integers.py`). Its precision is that of the model, or int8; the range of rows is that of the points, or of `rows`.
     """
 
     ending: ClassVar[str] = ".c"
@@ -68,7 +67,7 @@ class CExporter:
 
     def _integers(self, artefact: Artefact) -> Integers:
         if self.limit is not None:
-            raise ValueError("integers=True has no limit: the range is that of the training rows, or of rows=")
+            raise ValueError("integers=True has no limit: the range is that of the points, or of rows=")
         if self.coverage is not None:
             raise ValueError("integers=True has no intervals; leave coverage= out, or export without integers")
         return Integers.of(artefact, self.precision, None if self.rows is None else self._rows_like(artefact))

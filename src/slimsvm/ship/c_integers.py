@@ -16,6 +16,40 @@ from .integers import Codes, Integers, Line, Rate, halves
 from .literals import as_float32, float_literal, table
 from .template import LICENCE, filled, source
 
+#: the sum of squares of differences of bytes: AVR multiplies bytes in two cycles, and its compiler does not know
+ADD_SQUARES = r"""#if defined(__AVR_HAVE_MUL__) && defined(__FLASH) && FEATURES < 256
+#define ADD_SQUARES(sum, x, point) do { \
+    const int8_t *row = (x); \
+    uint16_t place = (uint16_t)(point); \
+    uint8_t left = FEATURES, a, b; \
+    __asm__ volatile("1: ld %3, %a1+\n\tlpm %4, Z+\n\tsub %3, %4\n\tbrge 2f\n\tneg %3\n\t2: mul %3, %3\n\t" \
+            "add %A0, r0\n\tadc %B0, r1\n\tclr r1\n\tadc %C0, r1\n\tadc %D0, r1\n\tdec %5\n\tbrne 1b" \
+            : "+r"(sum), "+x"(row), "+z"(place), "=&r"(a), "=&r"(b), "+r"(left) : : "r0", "memory"); \
+} while (0)
+#else
+#define ADD_SQUARES(sum, x, point) do { \
+    for (int i = 0; i < FEATURES; i++) { \
+        const int32_t d = (int32_t)(x)[i] - (point)[i]; \
+        (sum) += (uint32_t)(d * d); \
+    } \
+} while (0)
+#endif"""
+#: the product of a kernel value, which is not negative, and a coefficient of a byte, added to a sum
+ADD_PRODUCT = r"""#ifdef __AVR_HAVE_MUL__
+#define ADD_PRODUCT(sum, v, c) do { \
+    const int16_t a = (v); \
+    const int8_t b = (c); \
+    int32_t s = (sum); \
+    uint8_t sign; \
+    __asm__("mulsu %3, %A2\n\tsbc %1, %1\n\tadd %A0, r0\n\tadc %B0, r1\n\tadc %C0, %1\n\tadc %D0, %1\n\t" \
+            "muls %3, %B2\n\tsbc %1, %1\n\tadd %B0, r0\n\tadc %C0, r1\n\tadc %D0, %1\n\tclr r1" \
+            : "+r"(s), "=&r"(sign) : "a"(a), "a"(b) : "r0"); \
+    (sum) = s; \
+} while (0)
+#else
+#define ADD_PRODUCT(sum, v, c) ((sum) += (int32_t)(v) * (c))
+#endif"""
+
 
 @dataclass(frozen=True)
 class IntegerSource(CSource):
@@ -41,6 +75,9 @@ class IntegerSource(CSource):
             "VALUE": value,
             "WIDTHS": a.widths is not None,
             "LEFT": held.value.left if isinstance(held.value, Rate) else 0,
+            "LONG_SHIFT": isinstance(held.value, Rate) and held.value.down >= 16,
+            "BYTE_SQUARES": a.spec.total.name == "squares" and self.entry_bits == 8,
+            "BYTE_COEF": value == "EXP" and isinstance(held.coef, np.ndarray) and held.coef.itemsize == 1,
             "PAIRS": a.by_pairs,
             "DECISION": "VALUE_ITSELF" if a.decision is Decision.VALUE else a.decision.name,
         }
@@ -62,10 +99,11 @@ class IntegerSource(CSource):
             "Place": f"int{self.entry_bits}_t",
             "Distance": "uint8_t" if self.entry_bits == 8 else "uint16_t",
             "Total": "int32_t" if a.spec.total.inner else "uint32_t",
-            "Value": "uint16_t" if a.spec.value is EXP else "int32_t",
+            "Value": "int16_t" if a.spec.value is EXP else "int32_t",
             "Sum": "int64_t" if wide else "int32_t",
             "SUM": "sums" if wide else "out",
             "FINER_POINT": "point[i]" if held.fine == 1 else f"(int16_t)({held.fine} * point[i])",
+            "COARSE_PART": "(uint8_t)t >> 4" if held.half_bits == 4 else "t >> HALF & MASK",
             "POINT": _read(held.points, "points", "entry", "i", "j"),
             "COEF": _read(held.coef, "coef", "(uint16_t)(j * OUTPUTS + k)", "k", "j") or "coef[j * OUTPUTS + k]",
             "PROJECTION": self.projection_read,
@@ -160,6 +198,8 @@ class IntegerSource(CSource):
         """Return the C source, which has no floating point."""
         lines = ["#include <stddef.h>", "#include <stdint.h>", "", *FLASH]
         lines += [f"#define {key} {f'({value})' if value < 0 else value}" for key, value in self.numbers.items()]
+        lines += ["", ADD_SQUARES] * bool(self.branches["BYTE_SQUARES"])
+        lines += ["", ADD_PRODUCT] * bool(self.branches["BYTE_COEF"])
         lines += ["", *self.prototypes()]
         code = filled(source("integers.c"), self.branches, self.words)
         return "\n\n".join([self.summary(), "\n".join(lines), self.tables(), code])

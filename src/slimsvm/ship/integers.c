@@ -35,6 +35,10 @@ static void project(const RowEntry *x, int16_t *u)
 static Total total(const Place *x, int j)
 {
     Total sum = 0;
+#if BYTE_SQUARES
+    const FLASH Entry *point = points + (size_t)j * RANK;
+    ADD_SQUARES(sum, x, point);
+#else
 #if CODED
     uint16_t entry = (uint16_t)(j * RANK);
     for (int i = 0; i < RANK; i++, entry++) {
@@ -46,17 +50,14 @@ static Total total(const Place *x, int j)
 #endif
 #if TERM == INNER
         sum += (int32_t)x[i] * z;
+#elif TERM == MANHATTAN
+        sum += (Distance)(x[i] > z ? x[i] - z : z - x[i]);
 #else
-        const Distance d = (Distance)(x[i] > z ? x[i] - z : z - x[i]);
-#if TERM == MANHATTAN
-        sum += d;
-#elif BITS == 8
-        sum += (uint16_t)((unsigned)d * d);
-#else
-        sum += (uint32_t)d * d;
-#endif
+        const int16_t d = (int16_t)(x[i] - z);
+        sum += (uint32_t)((int32_t)d * d);
 #endif
     }
+#endif
     return sum;
 }
 
@@ -64,17 +65,17 @@ static Total total(const Place *x, int j)
 /* 2^-t in units of 2^-15, t in parts of an octave: one table for each half of the bits of its fraction. */
 static uint16_t power_of_half(uint16_t t)
 {
-    const uint16_t whole = (uint16_t)((uint32_t)coarse[t >> HALF & MASK] * fine[t & MASK] >> 15);
-    return (uint16_t)(whole >> (t >> 2 * HALF));
+    const uint16_t whole = (uint16_t)((uint32_t)coarse[COARSE_PART] * fine[t & MASK] << 1 >> 16);
+    return (uint16_t)(whole >> (uint8_t)(t >> 2 * HALF));
 }
 #endif
 
 #if VALUE == EXP
 /* The kernel value of a distance, in units of 2^-(15 - DROP). */
 #if WIDTHS
-static uint16_t value(uint32_t s, uint8_t width)
+static int16_t value(uint32_t s, uint8_t width)
 #else
-static uint16_t value(uint32_t s)
+static int16_t value(uint32_t s)
 #endif
 {
 #if LEFT != 0
@@ -90,8 +91,13 @@ static uint16_t value(uint32_t s)
 #endif
     if (s > 0xFFFF)
         return 0;
-    s = ((uint32_t)(uint16_t)s * mantissa + DOWN_HALF) >> DOWN;
-    return s < (16u << 2 * HALF) ? (uint16_t)(power_of_half((uint16_t)s) >> DROP) : 0;
+    s = (uint32_t)(uint16_t)s * mantissa + DOWN_HALF;
+#if LONG_SHIFT
+    const uint16_t t = (uint16_t)((uint16_t)(s >> 16) >> (DOWN - 16)); /* 8-bit processors shift by 16 at once */
+#else
+    const uint16_t t = (uint16_t)(s >> DOWN);
+#endif
+    return t < (16u << 2 * HALF) ? (int16_t)(power_of_half(t) >> DROP) : 0;
 }
 #elif VALUE == TANH || VALUE == POWER
 /* FACTOR s + OFFSET in fixed point. */
@@ -143,7 +149,11 @@ OUTER void outputs(const RowEntry *x, int32_t *out)
         if (v == 0)
             continue;
         for (int k = 0; k < OUTPUTS; k++)
-            SUM[k] += (Sum)v * COEF;
+#if BYTE_COEF
+            ADD_PRODUCT(out[k], v, COEF);
+#else
+            SUM[k] += (Sum)v * (int16_t)COEF;
+#endif
     }
     for (int k = 0; k < OUTPUTS; k++)
 #if VALUE == POWER

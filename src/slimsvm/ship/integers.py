@@ -291,8 +291,7 @@ class Integers:
     def of(cls, artefact: Artefact, precision: str | None = None, rows: Array | None = None) -> Integers:
         """Return a model in integers of this precision, by default its own or int8.
 
-        Rows are like those to predict; without them, the range of a feature is that of the rows that the model was
-        trained on, or of its points.
+        Rows are like those to predict; without them, the range of a feature is that of the points.
         """
         precision = precision or (artefact.precision if artefact.precision != "float32" else "int8")
         _check(artefact, precision)
@@ -336,7 +335,7 @@ def _made(a: Artefact, precision: str, known: Array, offset: float, *, given: bo
         return Integers(a, precision, to_units, row_end, fine, table, projection, None, None, 0, bias, unit, offset)
     coef, unit = _coefficients(small.coef, small.coef_step, coded)
     total = int(np.abs(_values(coef)).sum(axis=0).max())
-    drop = max(total.bit_length() + ONE_BITS - SUM_BITS, 0) if isinstance(value, Rate) else 0
+    drop = max(total.bit_length() + ONE_BITS - SUM_BITS, 1) if isinstance(value, Rate) else 0
     unit = unit * (2.0 ** (drop - ONE_BITS) if isinstance(value, Rate) else sizes * 2.0**-14)
     bias = np.clip(np.rint(b.bias / unit), -(2**SUM_BITS), 2**SUM_BITS).astype(np.int64)
     return Integers(a, precision, to_units, row_end, fine, table, projection, value, coef, drop, bias, unit, offset)
@@ -430,23 +429,15 @@ def _calibrated(a: Artefact) -> Artefact:
 
 
 def _known_rows(a: Artefact, rows: Array | None) -> Array:
-    """Return raw rows like those to predict: those given, or the ends of the features' ranges and the points."""
+    """Return raw rows like those to predict: those given, or the points."""
     if rows is not None:
         return np.asarray(rows, dtype=np.float64)
-    if a.ranges is not None:
-        return np.concatenate([a.ranges, typical_rows(a)]) if a.projection is None else _spread(a.ranges)
     if a.projection is not None:
         raise ValueError(
-            "the range of the features is not known: the model was not trained here; give rows=, some rows like those to "
-            "predict"
+            "the range of the features is not known, since points are behind a projection; give rows=, some rows like "
+            "those to predict"
         )
     return typical_rows(a)
-
-
-def _spread(ranges: Array) -> Array:
-    """Return some rows within the ranges."""
-    share = np.random.default_rng(0).random((256, ranges.shape[1]))
-    return np.concatenate([ranges, ranges[0] + share * (ranges[1] - ranges[0])])
 
 
 def _largest(a: Artefact) -> int:

@@ -24,7 +24,8 @@ class Language:
 
 def code_of(preparation: Preparation, language: Language) -> tuple[str, str]:
     """Return the declarations of tables and functions, and the statements that fill the tape `t`."""
-    tables, statements = [], []
+    tables: list[str] = []
+    statements: list[str] = []
     for number, (step, base) in enumerate(zip(preparation.steps, preparation.starts, strict=False)):
         words = {"BASE": f"{base}", "COUNT": f"{step.inputs.size}"} | dict(language.words)
         for name, value in step.words.items():

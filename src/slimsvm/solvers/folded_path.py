@@ -112,7 +112,7 @@ class FoldedPath:
         self.alpha: Array = np.zeros(problem.weights.shape)
         self.responses, self.cap, self.bias = self.alpha.copy(), self.alpha.copy(), np.zeros(self.folds.size)
         self.most = max(int(np.sqrt(memory.own * numbers / COPIES)), LEAST_ROWS)
-        self.steps, self.begun = 0, 0.0
+        self.counts, self.begun = np.zeros(self.folds.size, dtype=np.int64), 0.0  # pair steps of each fold
         self.latest = 0  # pair steps for the last C
         self.shared = _Shared(problem.rows, max(int(np.sqrt(memory.shared * numbers)), LEAST_ROWS))
         self.whole = n <= min(rule.whole, self.most)
@@ -127,9 +127,9 @@ class FoldedPath:
                 space[: self.shared.most**2].reshape(self.shared.most, -1) if not self.whole else self.shared.space
             )
             for C in Cs:
-                before = self.steps
+                before = self.counts.sum()
                 gaps = self.advanced(float(C))
-                self.latest = self.steps - before
+                self.latest = int(self.counts.sum() - before)
                 if self.run.over:
                     return
                 yield self.solved(float(C), gaps)
@@ -162,7 +162,7 @@ class FoldedPath:
         problem, cap = self.problem, C * self.problem.weights.max(axis=0)
         state = SmoState(problem.rows, problem.y, cap, _Tolerance(self.tol), linear=problem.linear, run=self.run)
         state.solve(np.inf)
-        self.steps += state.steps
+        self.counts[0] += state.steps
         v = problem.linear - state.responses.values[:, 0]
         for alpha, own in zip(self.alpha, self.cap, strict=True):
             alpha[:] = _balanced(_snapped(state.alpha, own), problem.y, v)
@@ -234,7 +234,7 @@ class FoldedPath:
             steps, gaps[fold], self.bias[fold] = core.settle(
                 K, linear, y, cap, alpha, f, goals[fold], STEPS_AT_ONCE, self.most
             )
-            self.steps += steps
+            self.counts[fold] += steps
             if steps < STEPS_AT_ONCE:
                 break
         self.alpha[fold, index] = _snapped(alpha, cap)
@@ -245,7 +245,7 @@ class FoldedPath:
         """Return the solutions as they are."""
         signed = self.alpha * self.problem.y
         status = Status.CONVERGED if (gaps <= self.tol).all() else Status.STALLED
-        return Solved(C, signed, self.responses.copy(), self.bias.copy(), gaps.copy(), self.steps, status)
+        return Solved(C, signed, self.responses.copy(), self.bias.copy(), gaps.copy(), int(self.counts.sum()), status)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..importers.scaler_kinds import SCALER_KINDS
-from ..kernels import Array
 from ..kernels.spec import INNER, SPECS, SQUARES
 from ..metric import Metric
-from ..scaling import Scaling
+from ..scaling import Array, Scaling
 from .program import Preparation
 from .reading import flattened, preparation_of
 from .steps.affine import Affine
@@ -82,7 +81,7 @@ def folded(steps: list[Any], kernel: str, points: Array, metric: Metric | None, 
     if metric is not None and metric.projection is not None:  # its columns are points of inner products
         columns, scaled, _, prepared = folded(steps, "linear", metric.projection.T, None, names)
         return points, scaled, replace(metric, projection=np.ascontiguousarray(columns.T)), prepared
-    given = getattr(steps[0], "n_features_in_", points.shape[1])
+    given: int = getattr(steps[0], "n_features_in_", points.shape[1])
     rotates = name_of(steps[-1]) == "PCA" and _folds(steps[-1], kernel, metric)
     before = preparation_of(steps[:-1] if rotates else steps, given, names)
     scaling = ColumnScaling.of(before)

@@ -150,7 +150,8 @@ def day_of(cell: Any) -> float:
         cell = parsed_date(cell)
     if not isinstance(cell, datetime.date | np.datetime64):
         raise TypeError(f"{short(cell)} is no date; give a date, a text such as 2026-11-19, or days since 1970-01-01")
-    return float((np.datetime64(cell, "us") - np.datetime64(0, "us")) / np.timedelta64(1, "D"))
+    moment: Any = cell
+    return float((np.datetime64(moment, "us") - np.datetime64(0, "us")) / np.timedelta64(1, "D"))
 
 
 def parsed_date(text: str) -> datetime.datetime:

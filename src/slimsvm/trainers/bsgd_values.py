@@ -69,7 +69,7 @@ class ValueDescent(Learner):
 
     def state(self, **more: object) -> ValueState:
         """Return the state now."""
-        return super().state(offset=self.offset, **more)  # type: ignore[no-any-return]
+        return super().state(offset=self.offset, **more)
 
     def labels(self, targets: Array) -> Array:
         """Return the targets as they are."""

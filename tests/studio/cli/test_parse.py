@@ -7,7 +7,9 @@ from slimsvm.files.datasets import SPLITS
 from slimsvm.goals import CLASSIFIERS
 from slimsvm.kernels import KERNELS
 from slimsvm.reducers import REDUCERS
+from slimsvm.ship.boards import BOARDS
 from slimsvm.ship.export import EXPORTERS
+from slimsvm.ship.reader import READERS
 from slimsvm.slim.method import METRICS
 from slimsvm.studio.cli import names
 from slimsvm.studio.cli.parse import in_options
@@ -37,11 +39,24 @@ def test_settings_are_written_as_options(library, command_line):
         ((*names.KERNELS, "precomputed"), KERNELS),
         (names.METRICS, METRICS),
         (names.EXPORTS, EXPORTERS),
+        (names.READERS, READERS),
+        (names.BOARDS, BOARDS),
         (names.CALIBRATIONS, CALIBRATIONS),
         (names.MULTICLASS, CLASSIFIERS),
         (names.SPLITS, SPLITS),
     ],
-    ids=["trainers", "reducers", "kernels", "metrics", "exports", "calibrations", "multiclass", "splits"],
+    ids=[
+        "trainers",
+        "reducers",
+        "kernels",
+        "metrics",
+        "exports",
+        "readers",
+        "boards",
+        "calibrations",
+        "multiclass",
+        "splits",
+    ],
 )
 def test_options_take_the_names_of_the_tables(names, table):
     """A new method is added to studio/cli/names.py as well."""

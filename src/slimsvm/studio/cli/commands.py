@@ -62,6 +62,7 @@ from .render import (
     progress,
     show,
     show_agreement,
+    show_board,
     show_files,
     show_model,
     show_result,
@@ -381,9 +382,19 @@ def reader(
         raise ParameterError(message_of(error), param_hint="--output") from error
 
 
-def info(model: ModelFile, trust: Trust = False) -> None:
-    """Tell what is in MODEL and what a prediction costs."""
-    show_model(model, read_model(model, trust))
+def info(
+    model: ModelFile,
+    target: Annotated[
+        str | None,
+        Option("--target", parser=one_of(names.BOARDS), help=f"Costs of C there. {names.listed(names.BOARDS)}"),
+    ] = None,
+    trust: Trust = False,
+) -> None:
+    """Tell what is in MODEL and what a prediction costs; with --target also on a processor, by its tools."""
+    loaded = read_model(model, trust)
+    show_model(model, loaded)
+    if target is not None:
+        show_board(loaded, target)
 
 
 COMMANDS = (demo, train, compress, predict, export, reader, info, tradeoff, report, tune)

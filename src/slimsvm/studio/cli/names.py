@@ -35,6 +35,7 @@ REDUCERS = (
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "laplacian", "chi2")
 METRICS = ("fixed", "scales", "widths", "both", "projection", "auto")
 EXPORTS = ("c", "onnx", "libsvm", "js", "json", "image", "arduino", "cmake")
+BOARDS = ("avr", "cortex-m0", "cortex-m4")
 READERS = ("c", "micropython", "rust")
 CALIBRATIONS = ("sigmoid", "isotonic", "temperature")
 MULTICLASS = ("ovr", "ovo", "dag")

@@ -165,7 +165,7 @@ def read_one_hot(step: Any, places: list[int], tape: Tape) -> list[int]:
         others = 0
         if rare is not None and step.handle_unknown in ("infrequent_if_exist", "warn"):
             others = int(column[np.flatnonzero(groups == rare)[0]])
-        slots.append((column, others, others))
+        slots.append((column, float(others), float(others)))
         width += count - (dropped is not None)
     starts, table, inputs = _listed(step.categories_, slots, places, tape)
     return tape.add(OneHot(inputs, starts, table.astype(np.intp), width))
