@@ -21,6 +21,7 @@ from sklearn.svm import SVR
 
 from slimsvm import SlimSVR, compress, export, load, runtime, save
 from slimsvm.files.container import pack_file, unpack_file
+from slimsvm.reducers import Slim
 from slimsvm.ship.slim import read_slim
 
 Y = 1e4 + 3e3 * np.sin(2 * ROWS[:, 0]) + 500 * ROWS[:, 1]
@@ -37,7 +38,9 @@ def around(inner, place, scaler):
 
 
 def fitted(place="outside", scaler=None, inner=None):
-    return around(inner or SlimSVR(12, random_state=0), place, scaler or StandardScaler()).fit(ROWS, Y)
+    return around(
+        inner or SlimSVR(12, reducer=Slim(metric="fixed"), random_state=0), place, scaler or StandardScaler()
+    ).fit(ROWS, Y)
 
 
 def assert_close(model, predictions):

@@ -174,7 +174,7 @@ def best_within(
 
 
 def of_rank(task: Task, model: Expansion | None, sizes: Sequence[int], rank: int) -> Iterator[tuple[Expansion, Made]]:
-    """Yield models of each size in a projection to so many coordinates."""
+    """Yield models of each size in a projection to so many coordinates; in all features, with factors, for a rank of 0."""
     problem = Compact.of(task, model)
     for number, size in enumerate(sizes):
         entrant = Entrant.of(problem, Layout(min(size, task.rows.n), rank))

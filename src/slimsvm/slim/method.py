@@ -280,13 +280,10 @@ class Slim(Reducer):
         return GrowingPath(self, task, sizes, self._objectives(task, model), kind).models()
 
     def _models_of_either(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
-        """Yield models of the metric that wins on a sample of the rows; with cross-entropy, models of both."""
+        """Yield models of the metric that wins on a sample of the rows; with cross-entropy, of the fixed one."""
         kind = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d)
-        if kind is None or not self._may_learn(task):
+        if kind is None or self.loss != Demands.name or not self._may_learn(task):
             return (yield from self._models_of(task, sizes, model, "fixed"))
-        if self.loss != Demands.name:
-            yield from self._models_of(replace(task, run=task.run.share(0.5)), sizes, model, "fixed")
-            return (yield from self._models_of(task, sizes, model, kind))
         part = replace(task.part(task.sample(DECIDING_ROWS)), run=task.run.within("choice").share(DECISION))
         few = [size for size in sizes if size <= DECIDED_AT] or sizes[:1]
         path = CompetingPath(self, part, few, self._objectives(part, model), "auto")
@@ -348,7 +345,8 @@ class Slim(Reducer):
         """Return a model of the given size, grown from a smaller one of the path."""
         task = replace(task, run=task.run.limited(self.time_limit))
         if step.made.precision:
-            [(found, _)] = of_rank(renewed(task), model, [size], with_default(self.rank, task))
+            rank = 0 if step.made.metric == "both" else with_default(self.rank, task)
+            [(found, _)] = of_rank(renewed(task), model, [size], rank)
             return found
         learner = self._learner_from(task, step, model)
         if learner is not None:
