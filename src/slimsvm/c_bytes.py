@@ -162,7 +162,7 @@ class Shape:
                 size, precision
             )
         tables, parts = self._dense(size, precision)
-        if self.nonzeros is not None:
+        if self.nonzeros is not None and precision != "int4":
             sparse = self._sparse(size, precision)
             written = DENSE * self.nonzeros > size * self.features and self.kernel != "linear"
             if not written or total(tables) >= total(sparse[0]):
@@ -228,7 +228,8 @@ class Shape:
         if is_coded(precision, projected=bool(self.rank)):
             projection = codes(self.features, d, bits) if self.rank else []
             bias = 2 if bits == 4 and q > 1 else 4
-            widths = [(points, 1)] if self.widths else []
+            item = max(bits // 8, 1)
+            widths = [(points * item, item)] if self.widths else []
             return [*projection, *codes(points, d, bits), *codes(points, q, bits), *widths, (bias * q, bias)]
         cheap = bits < 32 and q <= CHEAP_COEFFICIENTS * d
         coef = 2 if cheap else bits // 8
