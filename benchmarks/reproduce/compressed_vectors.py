@@ -219,7 +219,8 @@ def claims(rows: list[Row]) -> list[Claim]:
     small = [
         (data, size) for data in full for size in SIZES[:4] if all((data, m, size) in score for m in (MOVED, *methods))
     ]
-    ahead, behind = [], []
+    ahead: list[tuple[str, int, float, float]] = []
+    behind: list[tuple[str, int, float, float]] = []
     for data, size in small:
         mine, best = score[data, MOVED, size], max(score[data, m, size] for m in methods)
         (ahead if is_higher(1 - best, 1 - mine, TEST_ROWS[data]) else behind).append((data, size, mine, best))

@@ -18,7 +18,6 @@ from typing import Any
 from .goals import Decision, Goal
 from .kernels.spec import SPECS
 from .metric import Metric
-from .rounding import table_bytes
 
 #: bits of a number in the tables of points, by precision
 BITS = {"float32": 32, "int16": 16, "int8": 8, "int4": 4}
@@ -226,10 +225,11 @@ class Shape:
         """Return the tables of points, coefficients, projection, widths and biases."""
         d, q, bits = self.rank or self.features, self.outputs, BITS[precision]
         if precision == "int4" or (self.rank and bits < 32):
-            projection = [(table_bytes((self.features, d), bits), 2)] if self.rank else []
-            widths = [(points, 1)] if self.widths else []
-            tables = [(table_bytes((points, d), bits), 2), (table_bytes((points, q), bits), 2)]
-            return [*projection, *tables, *widths, (4 if q == 1 else 2 * q, 2)]
+            projection = _codes(self.features, d, bits) if self.rank else []
+            item = max(bits // 8, 1)
+            widths = [(points * item, item)] if self.widths else []
+            bias = 2 if bits == 4 and q > 1 else 4
+            return [*projection, *_codes(points, d, bits), *_codes(points, q, bits), *widths, (bias * q, bias)]
         cheap = bits < 32 and q <= CHEAP_COEFFICIENTS * d
         coef = 2 if cheap else bits // 8
         bias = 2 if precision == "int8" and q > 1 and self.distance else 4
@@ -257,6 +257,13 @@ class Shape:
         double = spec.total.own is not None
         sparse = sparse_words(listed=listed, ragged=ragged, double=double)
         return tables, self._parts(precision, "tables" if self.scaler.features else "", sparse)
+
+
+def _codes(rows: int, columns: int, bits: int) -> list[Table]:
+    """Return the tables of numbers of few bits: their codes, low ends and steps (`rounding`)."""
+    pair, pairs = (2 if bits == 4 else 4), min(rows, columns)
+    codes = (ceil(rows * columns * bits / 8), max(bits // 8, 1))
+    return [codes, (pair * pairs, pair), (pair * pairs, pair)]
 
 
 @dataclass(frozen=True)

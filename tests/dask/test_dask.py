@@ -142,7 +142,11 @@ def test_the_optimum_is_that_of_a_local_fit():
 @pytest.mark.usefixtures("remote")
 def test_a_small_model_and_its_files(tmp_path):
     rows, labels = da.from_array(X[:400].astype(np.float32), chunks=CHUNKS), da.from_array(y[:400], chunks=250)
-    settings = {"trainer": SBP(max_iter=5), "reducer": Slim(steps=1, schedule=QUICK), "random_state": 0}
+    settings = {
+        "trainer": SBP(max_iter=3, working_set=20, gap=0),
+        "reducer": Slim(steps=1, schedule=QUICK),
+        "random_state": 0,
+    }
     with pytest.warns(match="SBP stopped at max_iter"):
         found = DaskSlimSVC(1, **settings).fit(rows, labels)
     slimsvm.save(found.to_local(), tmp_path / "m.slim")

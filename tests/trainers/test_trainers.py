@@ -115,7 +115,7 @@ def test_an_early_end_is_told(name, moons, excused):
 
 
 #: settings with which a run ends at its goal, not after its passes
-TO_THE_GOAL = {"pegasos": {"gap": 0.2}, "perceptron": {"passes": 100}}
+TO_THE_GOAL = {"pegasos": {"gap": 0.2}, "perceptron": {"passes": 100}, "sbp": {"working_set": 40, "gap": 0.01}}
 
 
 #: why a run that was cut short may be of little help to the next one

@@ -313,10 +313,10 @@ class Perceptron:
         step = self.y[row] / (np.sqrt(self.t) * self.radius)
         self.w[row] += step
         self.responses.add_rows(np.array([row]), np.array([[step]]), keep=False)
-        length = max(float(np.sqrt(max(self.w @ f, 0.0))), 1.0)
+        length = max(float(np.sqrt(max(float(self.w @ f), 0.0))), 1.0)
         self.w /= length
         f /= length
-        self.sums += self.w, f
+        self.sums += np.stack([self.w, f])
         self.levels = self.water(f)
 
     def water(self, f: Array) -> tuple[float, ...]:

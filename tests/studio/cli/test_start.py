@@ -127,7 +127,7 @@ def test_ctrl_c_stays_ignored_where_the_parent_has_it_ignored(tmp_path):
 def test_help_lists_the_names_in_the_tables():
     for command, words in (
         ("train", ["slant-aggressive", "budget-l1", "laplacian"]),
-        ("export", ["Oneofc,onnx,libsvm,js,json."]),
+        ("export", ["Oneofc,onnx,libsvm,js,json,image,arduino,cmake."]),
     ):
         out = "".join(python("-m", "slimsvm", command, "-h").stdout.split())  # names may be broken at a hyphen
         assert [word for word in words if word not in out] == []
