@@ -278,15 +278,17 @@ class Room:
 
     def largest(self, most: int) -> int:
         """Return the points up to `most` of the largest model that fits, with or without a projection; 0 if none does."""
-        projected = [name for name in self.precisions if f"{name}: projection" in _measured()]
         parts = {"factors": False, "widths": True}
-        found = [self.points(name, most, rank=rank, **parts) for name in projected for rank in self.ranks]
+        found = [self.points(name, most, rank=rank, **parts) for name in self.precisions for rank in self.ranks]
         return max(found + [self.points(name, most) for name in self.precisions])
 
     def points(self, precision: str, most: int, **changes: Any) -> int:
         """Return the points up to `most` that fit, 0 if none does; `changes` are those of the shape, such as rank=8."""
         shape, most = replace(self.shape, **changes), min(most, self.count or most)
-        if shape.bytes(1, precision) > self.bytes:
+        try:
+            if shape.bytes(1, precision) > self.bytes:
+                return 0
+        except KeyError:  # the C export has no such code
             return 0
         return largest_where(lambda size: shape.bytes(size, precision) <= self.bytes, most)
 
