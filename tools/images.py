@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +103,7 @@ def build_c(folder: Path, compiler: Sequence[str] = ("gcc", "-ffp-contract=off")
     """Return a program around the reader in C."""
     (folder / "main.c").write_text(C_MAIN)
     program = folder / "reader_c"
-    command = [*compiler, *STRICT, f"-I{READERS}", folder / "main.c", READERS / "slim.c", "-o", program]
+    command: list[Any] = [*compiler, *STRICT, f"-I{READERS}", folder / "main.c", READERS / "slim.c", "-o", program]
     subprocess.run(command, check=True)
     return program
 
@@ -112,7 +113,7 @@ def build_rust(folder: Path) -> Path:
     (folder / "alone.rs").write_text(f'#![no_std]\n#[path = "{READERS / "slim.rs"}"]\npub mod slim;\n')
     (folder / "main.rs").write_text(RUST_MAIN.replace("READER", str(READERS / "slim.rs")))
     program = folder / "reader_rust"
-    alone = ["rustc", "--edition=2021", "-D", "warnings", "--crate-type=lib", folder / "alone.rs"]
+    alone: list[Any] = ["rustc", "--edition=2021", "-D", "warnings", "--crate-type=lib", folder / "alone.rs"]
     subprocess.run([*alone, "-o", folder / "libalone.rlib"], check=True)
     subprocess.run(["rustc", "--edition=2021", "-O", folder / "main.rs", "-o", program], check=True)
     return program
@@ -137,7 +138,7 @@ def run_python(image: Path, rows: Array, python: Sequence[str]) -> list[list[obj
     done = subprocess.run([*python, main, READERS, image, place], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RefusedError((done.stderr + done.stdout)[-400:])
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    return json.loads(done.stdout)
 
 
 def pythons() -> dict[str, Sequence[str]]:
