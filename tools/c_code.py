@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from slimsvm.calibration import Isotonic, Sigmoid, Temperature
 from slimsvm.goals import OneVsOne, OneVsOneDag, OneVsRest, Regression
 from slimsvm.goals.values import Novelty
 from slimsvm.kernels.spec import SPECS
+from slimsvm.metric import takes_factors
 from slimsvm.scaling import Scaling
 from slimsvm.ship.artefact import NO_CLASSES, Artefact
 from slimsvm.ship.c import PRECISIONS, CExporter
@@ -33,7 +35,7 @@ from slimsvm.ship.sparse import SparsePoints
 
 TABLE = Path(__file__).parents[1] / "src" / "slimsvm" / "c_code.json"
 #: points and features of most models
-POINTS, FEATURES = 40, 16
+POINTS, FEATURES, RANK = 40, 16, 5
 #: numbers of features whose loops differ
 LOOPS = (*range(1, WRITTEN_OUT), 16, 17, 18, 19, 100, 101)
 DECISIONS: dict[str, tuple[Any, int]] = {
@@ -45,6 +47,7 @@ DECISIONS: dict[str, tuple[Any, int]] = {
     "scored votes": (OneVsOne(4, break_ties=True), 6),
     "dag": (OneVsOneDag(4), 6),
 }
+CLASSIFIERS = ("sign", "largest", "votes", "dag")
 PREPARATIONS = ("", "scaled", "clipped", "far")
 MAPS = ("", "sigmoid", "isotonic", "temperature")
 
@@ -61,38 +64,55 @@ class Sample(NamedTuple):
     map: str = ""
     sparse: float = 0.0  # the share of features that are not zero; 0: dense points
     size: float = 1.0  # of the numbers of points; large ones need sums of doubles
-    projected: bool = False
+    rank: int = 0  # of a projection; 0: none
 
 
-def samples() -> Iterator[Sample]:  # noqa: C901
+def samples() -> Iterator[Sample]:
     """Yield the models from which the table is made."""
     for precision in PRECISIONS:
         kernels = [name for name, spec in SPECS.items() if precision == "float32" or spec.total.integer]
-        for kernel, preparation, decision in product(kernels, PREPARATIONS, DECISIONS):
-            yield Sample(precision, kernel, decision, preparation=preparation)
-        for kernel, features, decision in product(kernels, LOOPS, ("value", "sign", "largest")):
-            yield Sample(precision, kernel, decision, features)
-        for kernel, decision, preparation in product(("rbf", "laplacian"), DECISIONS, PREPARATIONS):
-            yield Sample(precision, kernel, decision, preparation=preparation, widths=True)
-        for kernel, decision, name in product(kernels, ("sign", "largest", "votes", "dag"), MAPS):
-            yield Sample(precision, kernel, decision, map=name)
-        for kernel, decision, preparation in product(kernels, DECISIONS, ("", "scaled")):
-            if kernel != "chi2":
-                yield Sample(precision, kernel, decision, preparation=preparation, projected=True)
-        if precision == "int4":
-            continue  # sparse points have no such tables
-        shares = 0.005, 0.03, 0.2
-        for kernel, decision, scaled, share, size in product(kernels, DECISIONS, ("", "scaled"), shares, (1.0, 30.0)):
-            if size == 1 or not SPECS[kernel].total.inner:
-                yield Sample(precision, kernel, decision, 300, scaled, sparse=share, size=size)
-        for decision, name in product(("sign", "largest", "votes", "dag"), MAPS):
-            yield Sample(precision, "rbf", decision, 300, map=name, sparse=0.03)
-        yield from (Sample(precision, kernel, features=300, widths=True, sparse=0.03) for kernel in ("rbf", "laplacian"))
+        yield from dense_samples(precision, kernels)
+        yield from projected_samples(precision, [name for name in kernels if takes_factors(name)])
+        if precision != "int4":
+            yield from sparse_samples(precision, kernels)
+
+
+def dense_samples(precision: str, kernels: list[str]) -> Iterator[Sample]:
+    """Yield models with all features."""
+    for kernel, preparation, decision in product(kernels, PREPARATIONS, DECISIONS):
+        yield Sample(precision, kernel, decision, preparation=preparation)
+    for kernel, features, decision in product(kernels, LOOPS, ("value", "sign", "largest")):
+        yield Sample(precision, kernel, decision, features)
+    for kernel, decision, preparation in product(("rbf", "laplacian"), DECISIONS, PREPARATIONS):
+        yield Sample(precision, kernel, decision, preparation=preparation, widths=True)
+    for kernel, decision, name in product(kernels, CLASSIFIERS, MAPS):
+        yield Sample(precision, kernel, decision, map=name)
+
+
+def projected_samples(precision: str, kernels: list[str]) -> Iterator[Sample]:
+    """Yield models of projected rows."""
+    for kernel, decision, scaled in product(kernels, DECISIONS, ("", "scaled", "clipped")):
+        yield Sample(precision, kernel, decision, FEATURES, scaled, rank=RANK)
+    for rank, decision, wide in product(LOOPS, ("value", "sign", "largest"), (False, True)):
+        yield Sample(precision, "rbf", decision, 200, widths=wide, rank=rank)
+    for decision, name in product(CLASSIFIERS, MAPS):
+        yield Sample(precision, "rbf", decision, map=name, rank=RANK)
+
+
+def sparse_samples(precision: str, kernels: list[str]) -> Iterator[Sample]:
+    """Yield models with sparse points."""
+    shares = 0.005, 0.03, 0.2
+    for kernel, decision, scaled, share, size in product(kernels, DECISIONS, ("", "scaled"), shares, (1.0, 30.0)):
+        if size == 1 or not SPECS[kernel].total.inner:
+            yield Sample(precision, kernel, decision, 300, scaled, sparse=share, size=size)
+    for decision, name in product(CLASSIFIERS, MAPS):
+        yield Sample(precision, "rbf", decision, 300, map=name, sparse=0.03)
+    yield from (Sample(precision, kernel, features=300, widths=True, sparse=0.03) for kernel in ("rbf", "laplacian"))
 
 
 def artefact_for(sample: Sample, seed: int = 0) -> Artefact:
     """Return a model with random numbers."""
-    rng, d = np.random.default_rng(seed), sample.features
+    rng, d = np.random.default_rng(seed), sample.rank or sample.features
     goal, outputs = DECISIONS[sample.decision]
     points: Any = sample.size * np.abs(rng.normal(size=(POINTS, d)))
     if sample.sparse:
@@ -112,12 +132,12 @@ def artefact_for(sample: Sample, seed: int = 0) -> Artefact:
         _scaling(sample, rng),
         _map(sample.map, goal.n_classes),
         rng.uniform(0.5, 2.0, POINTS) if sample.widths else None,
-        projection=rng.normal(size=(2 * d, d)) if sample.projected else None,
+        projection=rng.normal(size=(sample.features, sample.rank)) if sample.rank else None,
     )
 
 
 def _scaling(sample: Sample, rng: np.random.Generator) -> Scaling | None:
-    d, preparation = sample.features * (2 if sample.projected else 1), sample.preparation
+    d, preparation = sample.features, sample.preparation
     if not preparation:
         return None
     centre = np.zeros(d) if sample.sparse else rng.normal(size=d) * (1e6 if preparation == "far" else 1.0)
@@ -160,9 +180,16 @@ def code_of(source: Any) -> int:
     return compiled_bytes(source.text().encode()) - laid_out(source.cost.tables)
 
 
+def parts_and_code(sample: Sample) -> tuple[list[str], int]:
+    """Return the parts of a model's code, and the bytes of all of them."""
+    source = source_of(sample)
+    return source.parts, code_of(source)
+
+
 def measured() -> dict[str, int]:
     """Return the bytes of each part."""
-    found = [(source.parts, code_of(source)) for source in map(source_of, samples())]
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(parts_and_code, samples()))
     names = sorted({part for parts, _ in found for part in parts})
     place = {name: number for number, name in enumerate(names)}
     rows: Any = lil_array((len(found), len(names)))

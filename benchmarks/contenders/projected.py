@@ -120,7 +120,9 @@ def projection_in_c(P: Array, prepared: Prepared) -> tuple[str, str]:
     words = {"rank": P.shape[1], "features": P.shape[0], "row": row}
     if 2 * np.count_nonzero(codes) > codes.size:
         return "\n".join([in_c("entry", codes.T.ravel()), *tables]), DENSE.format(**words)
-    gaps, entries, filled = [], [], []
+    gaps: list[int] = []
+    entries: list[int] = []
+    filled: list[int] = []
     for column in codes.T:
         before, count = -1, len(gaps)
         for feature in np.flatnonzero(column):

@@ -64,9 +64,9 @@ def code_bytes(parts: Iterable[str]) -> int:
     return sum(_measured().get(part, UNKNOWN) for part in parts)
 
 
-def has_code(precision: str) -> bool:
-    """Return whether the length of code of this precision was measured."""
-    return f"{precision}: every model" in _measured()
+def is_coded(precision: str, *, projected: bool) -> bool:
+    """Return whether tables are codes with a low end and a step for each column: of 4 bits, or of projected points."""
+    return precision == "int4" or (projected and precision != "float32")
 
 
 def code_parts(
@@ -86,7 +86,8 @@ def code_parts(
     `preparation` is what happens to a row before the kernel: "", "constants", "tables", "short" or "clips". `sparse` is the
     layout of sparse points, "" for dense ones.
     """
-    form = f"sparse {precision}" if sparse else precision
+    coded = is_coded(precision, projected=projected)
+    form = f"sparse {precision}" if sparse else f"coded {precision}" if coded else precision
     loop = str(features) if features < WRITTEN_OUT else f"{features % 4} more than 4k"
     parts = ["every model", f"{kernel} kernel", decision.name, *(sparse.split("; ") if sparse else [f"{loop} features"])]
     parts += [f"preparation by {preparation}"] * bool(preparation) + ["widths"] * widths + ["projection"] * projected
@@ -147,7 +148,7 @@ class Shape:
         """Return the shape of an expansion: with its metric, and with its nonzeros if its points are sparse."""
         metric: Metric = model.metric or Metric()
         rank = 0 if metric.projection is None else metric.projection.shape[1]
-        parts = {"factors": metric.factors is not None, "widths": metric.widths is not None, "rank": rank}
+        parts: dict[str, Any] = {"factors": metric.factors is not None, "widths": metric.widths is not None, "rank": rank}
         if not hasattr(model.points, "indices"):
             return replace(self, **parts, nonzeros=None, density=0.0)
         columns = len(set(model.points.indices.tolist()))
@@ -161,7 +162,7 @@ class Shape:
                 size, precision
             )
         tables, parts = self._dense(size, precision)
-        if self.nonzeros is not None:
+        if self.nonzeros is not None and precision != "int4":
             sparse = self._sparse(size, precision)
             written = DENSE * self.nonzeros > size * self.features and self.kernel != "linear"
             if not written or total(tables) >= total(sparse[0]):
@@ -212,7 +213,7 @@ class Shape:
                 return "short", [(2 * d, 2), (2 * d, 2)]
             return ("clips", [(4 * d, 4)] * 4) if self.scaler.clips else ("tables", [(4 * d, 4)] * 2)
         if not self.factors:
-            return "constants" if whole else "", []
+            return "constants" if whole and not self.rank else "", []
         if precision == "int4":
             return "tables", [(2 * d, 2)]
         if not self.distance:  # float32 points contain the factors; `ship.balance` may need some for integers
@@ -224,12 +225,12 @@ class Shape:
     def _numbers(self, points: int, precision: str) -> list[Table]:
         """Return the tables of points, coefficients, projection, widths and biases."""
         d, q, bits = self.rank or self.features, self.outputs, BITS[precision]
-        if precision == "int4" or (self.rank and bits < 32):
-            projection = _codes(self.features, d, bits) if self.rank else []
+        if is_coded(precision, projected=bool(self.rank)):
+            projection = codes(self.features, d, bits) if self.rank else []
+            bias = 2 if bits == 4 and q > 1 else 4
             item = max(bits // 8, 1)
             widths = [(points * item, item)] if self.widths else []
-            bias = 2 if bits == 4 and q > 1 else 4
-            return [*projection, *_codes(points, d, bits), *_codes(points, q, bits), *widths, (bias * q, bias)]
+            return [*projection, *codes(points, d, bits), *codes(points, q, bits), *widths, (bias * q, bias)]
         cheap = bits < 32 and q <= CHEAP_COEFFICIENTS * d
         coef = 2 if cheap else bits // 8
         bias = 2 if precision == "int8" and q > 1 and self.distance else 4
@@ -259,11 +260,10 @@ class Shape:
         return tables, self._parts(precision, "tables" if self.scaler.features else "", sparse)
 
 
-def _codes(rows: int, columns: int, bits: int) -> list[Table]:
-    """Return the tables of numbers of few bits: their codes, low ends and steps (`rounding`)."""
-    pair, pairs = (2 if bits == 4 else 4), min(rows, columns)
-    codes = (ceil(rows * columns * bits / 8), max(bits // 8, 1))
-    return [codes, (pair * pairs, pair), (pair * pairs, pair)]
+def codes(rows: int, columns: int, bits: int) -> list[Table]:
+    """Return the tables of codes of so many bits: with a low end and a step for each column, or row if these are fewer."""
+    pair, pairs = 2 if bits == 4 else 4, min(rows, columns)
+    return [(-(-rows * columns * bits // 8), max(bits // 8, 1)), (pair * pairs, pair), (pair * pairs, pair)]
 
 
 @dataclass(frozen=True)
@@ -278,15 +278,17 @@ class Room:
 
     def largest(self, most: int) -> int:
         """Return the points up to `most` of the largest model that fits, with or without a projection; 0 if none does."""
-        projected = [name for name in self.precisions if f"{name}: projection" in _measured()]
         parts = {"factors": False, "widths": True}
-        found = [self.points(name, most, rank=rank, **parts) for name in projected for rank in self.ranks]
+        found = [self.points(name, most, rank=rank, **parts) for name in self.precisions for rank in self.ranks]
         return max(found + [self.points(name, most) for name in self.precisions])
 
     def points(self, precision: str, most: int, **changes: Any) -> int:
         """Return the points up to `most` that fit, 0 if none does; `changes` are those of the shape, such as rank=8."""
         shape, most = replace(self.shape, **changes), min(most, self.count or most)
-        if shape.bytes(1, precision) > self.bytes:
+        try:
+            if shape.bytes(1, precision) > self.bytes:
+                return 0
+        except KeyError:  # the C export has no such code
             return 0
         return largest_where(lambda size: shape.bytes(size, precision) <= self.bytes, most)
 

@@ -231,7 +231,7 @@ PARAMETERS: dict[str, Parameter] = {
         thousand rows or more), "temperature" by a softmax that keeps the order of the classes. It is fitted to scores of
         rows that the scoring model was not trained on. With it, `predict_proba` exists and `predict` returns the most
         probable class. A regression has "conformal": intervals around predictions, for `predict_interval`, from the errors
-        of models that are fitted like this one to a part of the rows, on the other rows (five such models for up to 2,000
+        of models that are fitted like this one to a part of the rows, on the other rows (five such models for up to 10,000
         rows, else one). None: neither.""",
         "Fit probabilities, for predict --proba. One of {calibrations}.",
     ),

@@ -14,7 +14,7 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 import slimsvm
 from slimsvm import SlimSVC, SlimSVR, compress
-from slimsvm.estimators.refits import was_trained_on
+from slimsvm.estimators.shrink import was_trained_on
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from slimsvm import SlimSVC
-from slimsvm.estimators.placed import outputs_there
+from slimsvm.estimators.fitted import outputs_there
 from slimsvm.kernels import KERNELS, RBF, InnerKernel, make_kernel
 from slimsvm.rows import backends
 from slimsvm.rows.array_prediction import PlacedPoints

@@ -33,10 +33,17 @@ from ..trainers.frames.per_output import TrainingInterrupted
 from ..warning import warn_user
 from .calibrating import calibration_models, keep_calibration
 from .callbacks import CallbackSupportMixin, watched
-from .fitted import FittedModel, rows_equal_to
-from .methods import check_methods, check_soft_targets, finite_cost, is_reduced, keeps_budget, make_reducer, make_trainer
-from .nested import NestedSettings
-from .placed import outputs_there
+from .fitted import FittedModel, outputs_there, rows_equal_to
+from .methods import (
+    NestedSettings,
+    check_methods,
+    check_soft_targets,
+    finite_cost,
+    is_reduced,
+    keeps_budget,
+    make_reducer,
+    make_trainer,
+)
 from .resume import (
     CheckpointFile,
     Interrupted,

@@ -14,7 +14,7 @@ from .validation import seed_of
 
 #: up to FEW_ROWS rows, errors are those of FOLDS models, each on the rows that it was not trained on; beyond, those of one
 #: model on HELD_OUT of the rows. More: errors of models that are nearer to the final one, and more time
-FEW_ROWS, FOLDS, HELD_OUT = 2000, 5, 0.2
+FEW_ROWS, FOLDS, HELD_OUT = 10_000, 5, 0.2
 
 
 def conformal_of(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Conformal:

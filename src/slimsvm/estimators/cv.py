@@ -1,4 +1,4 @@
-"""SlimSVCCV and SlimSVRCV: C, gamma and the kernel by cross-validation, for the price of a few fits."""
+"""SlimSVCCV and SlimSVRCV: C, gamma and the kernel by cross-validation."""
 
 from __future__ import annotations
 
@@ -306,9 +306,9 @@ def _quiet(_: str) -> None:
 class SlimSVCCV(ClassifierMixin, _Choice):
     """SlimSVC with C, gamma and the kernel chosen by cross-validation.
 
-    It does what `GridSearchCV(SlimSVC(), {"C": ..., "gamma": ..., "kernel": ...})` does, for the price of a few fits: all
-    folds and all values of C share the kernel values of a gamma, and each solution starts from that of the next smaller C.
-    The models are those of separate fits, to within `tol`.
+    It does what `GridSearchCV(SlimSVC(), {"C": ..., "gamma": ..., "kernel": ...})` does, in less time where values of C are
+    many and close to each other: all folds and all values of C share the kernel values of a gamma, and each solution starts
+    from that of the next smaller C. The models are those of separate fits, to within `tol`.
 
     Parameters
     ----------

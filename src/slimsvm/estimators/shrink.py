@@ -9,27 +9,32 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC, SVR
+from sklearn.utils.validation import has_fit_parameter
 
 from ..budget import Budget
 from ..c_bytes import ScalerTables
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
 from ..importers.imported import Imported
-from ..kernels import Array, Matrix
-from ..model import Status
+from ..kernels import Array, Custom, Matrix, Precomputed, dense, stacked
+from ..model import Expansion, Status
 from ..reducers import REDUCERS, Slim
 from ..run import Run
+from ..selection.judge import Baseline
 from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
 from ..warning import warn_user
 from .base import KernelMachine
 from .calibrating import calibration_models, keep_calibration
+from .fitted import equal_rows
 from .machines import imported, unfitted
 from .methods import check_goal, check_kernel, finite_cost, make_reducer, names_where
-from .refits import baseline_of
-from .synthetic import synthetic_rows
 from .validation import (
     check_classes,
     check_costs,
@@ -40,6 +45,103 @@ from .validation import (
     training_rows,
     weighted_rows,
 )
+
+#: rows that hold at least this share of the support vectors are those of the model's training. Less: rows that equal a few
+#: of them by chance are taken for them
+SEEN = 0.25
+
+
+def was_trained_on(model: Expansion, X: Matrix) -> bool:
+    """Return whether rows are those of a model's training, or a large part of them."""
+    if isinstance(model.kernel, Precomputed):
+        return False  # its rows have kernel values, and its points are numbers of rows
+    return float(np.mean(equal_rows(model.points, X) >= 0)) >= SEEN
+
+
+def baseline_of(model: Any, source: Imported, selection: Selection, weights: Array | None) -> Baseline:
+    """Return the validation error of a full model on rows that it, or models like it, have not seen."""
+    problem, judge = replace(selection.problem, goal=source.goal), selection.judge
+    if problem.held_out:
+        return Baseline(judge.judged(problem, source.model), "the validation rows given")
+    if not was_trained_on(source.model, problem.X):
+        return Baseline(judge.judged(problem, source.model), "rows that it was not trained on")
+    baseline = judge.refitted(problem, _refitted(_like(model, source), source, problem, weights))
+    return baseline if selection.follow else replace(baseline, models=())
+
+
+def _like(model: Any, source: Imported) -> Any:
+    """Return an unfitted estimator that trains models like this one; raise ValueError if there is none."""
+    if isinstance(model, SVC | SVR):
+        return unfitted(source)  # the same optimum, sooner
+    if (isinstance(model, KernelMachine) and not hasattr(model, "status_")) or not hasattr(model, "get_params"):
+        raise ValueError(
+            "tolerance cannot be judged: the rows are those that trained the model, on which its error is near 0, and the "
+            "model does not say how to train it again. Give rows that it has not seen as X_val and y_val (--validation "
+            "FILE), or a budget instead of a tolerance"
+        )
+    like = clone(model)
+    if isinstance(like, KernelMachine):
+        like.set_params(checkpoint=None, warm_start=False)
+    if isinstance(like, GaussianProcessRegressor):
+        return like.set_params(kernel=model.kernel_, optimizer=None)
+    width = getattr(source.model.kernel, "gamma", None)
+    return like if width is None or "gamma" not in like.get_params() else like.set_params(gamma=width)
+
+
+def _refitted(like: Any, source: Imported, problem: Problem, weights: Array | None) -> list[Expansion]:
+    """Return the models that are fitted to the training rows of each fold."""
+    folds, models, judging = problem.fold_rows(), list[Expansion](), problem.run.during("judge")
+    y = source.classes[problem.labels] if source.goal.n_classes else problem.labels
+    weighted = weights is not None and has_fit_parameter(like, "sample_weight")
+    given = {"sample_weight": np.asarray(weights)[problem.ids]} if weighted else {}
+    for number, (train, _) in enumerate(folds):
+        judging.report(number / len(folds))
+        if isinstance(like, KernelMachine):  # half of the time is for the small models
+            like.set_params(time_limit=problem.run.deadline.share(0.5 / (len(folds) - number)).left)
+        of_fold = {name: values[train] for name, values in given.items()}
+        models.append(imported(like.fit(problem.X[train], y[train], **of_fold)).model.written_out())
+    judging.report(1.0)
+    return models
+
+
+#: synthetic rows at least, and for each support vector; more: a small model closer to the full one, and more time
+LEAST_ROWS = 4096
+ROWS_PER_POINT = 4
+#: nearest support vectors with which each one may be paired; more: synthetic rows spread farther from them
+NEIGHBOURS = 8
+#: the share of pairs that are neighbours, which lie where rows are dense; less: more rows in the space between
+NEIGHBOURING = 0.5
+
+
+def synthetic_rows(model: Expansion, rng: np.random.Generator) -> Matrix:
+    """Return the support vectors, and points at random places between pairs of them."""
+    if isinstance(model.kernel, Precomputed | Custom):
+        raise ValueError(
+            f"a model with a {model.kernel.name} kernel cannot be shrunk without rows: points between its support "
+            "vectors may not be valid for the kernel; give X"
+        )
+    if model.size < 2:
+        return model.points
+    count = max(LEAST_ROWS, ROWS_PER_POINT * model.size) - model.size
+    first = rng.integers(model.size, size=count)
+    second = rng.integers(model.size, size=count)
+    close = rng.random(count) < NEIGHBOURING
+    second[close] = _neighbours(model.points, first[close], rng)
+    share = rng.random((count, 1))
+    between = _scaled(model.points[first], share) + _scaled(model.points[second], 1 - share)
+    return stacked(model.points, between)
+
+
+def _neighbours(points: Matrix, chosen: Array, rng: np.random.Generator) -> Array:
+    """Return for each chosen point one of its nearest neighbours."""
+    count = min(NEIGHBOURS, points.shape[0] - 1)
+    near = NearestNeighbors(n_neighbors=count).fit(points).kneighbors(return_distance=False)
+    return near[chosen, rng.integers(count, size=chosen.size)]
+
+
+def _scaled(rows: Matrix, factors: Array) -> Matrix:
+    return rows.multiply(factors).tocsr() if hasattr(rows, "multiply") else dense(rows) * factors
+
 
 #: how many standard deviations from 0 means may be to be integers of 16 bits in any model (`ship.quantise`)
 NEAR = 32.0

@@ -22,7 +22,7 @@ MOST_RECALL_LOST = 0.05
 ROUNDING = 1e-12
 
 
-def smallest(sizes: Sequence[float], errors: Sequence[float], limit: float) -> int | None:
+def smallest(sizes: Sequence[float] | Array, errors: Sequence[float] | Array, limit: float) -> int | None:
     """Return the place of the smallest model with at most that error, of equal sizes the best; None without one."""
     good = [place for place, error in enumerate(errors) if error <= limit + ROUNDING]
     return min(good, key=lambda place: (sizes[place], errors[place]), default=None)

@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from sklearn.utils import _safe_indexing
 
 from ..budget import AUTO, NO_BUDGET, PRECISIONS, Budget, check_precision
-from ..c_bytes import BITS, CHEAP_COEFFICIENTS, NO_SCALER, Room, ScalerTables, Shape, has_code, largest_where
+from ..c_bytes import BITS, CHEAP_COEFFICIENTS, NO_SCALER, Room, ScalerTables, Shape, largest_where
 from ..kernels import Array, Precomputed
 from ..kernels.spec import SPECS
 from ..model import Expansion, Judgement
@@ -220,7 +220,7 @@ def room_for(budget: Budget, precision: str, shape: Shape) -> Room | None:
 
 def has_tables(kernel: str, precision: str) -> bool:
     """Return whether the C export has tables of this precision for a kernel that it knows."""
-    return has_code(precision) and (precision == "float32" or SPECS[kernel].total.integer)
+    return precision == "float32" or SPECS[kernel].total.integer
 
 
 def check_tables(kernel: str, precision: str, *, limited: bool) -> None:

@@ -138,19 +138,11 @@ def layouts_within(room: Room, task: Task, rank: int | None, most: int) -> list[
     ranks = (0, *ranks_for(task.rows.d)) if rank is None else (rank,)
     short = [precision for precision in room.precisions if precision in SHORT]
     found = [
-        Layout(_points(room, precision, most, each), each, precision)
+        Layout(room.points(precision, most, widths=True, factors=not each, rank=each), each, precision)
         for precision in short or room.precisions
         for each in ranks
     ]
     return [layout for layout in found if layout.size >= FEWEST_POINTS]
-
-
-def _points(room: Room, precision: str, most: int, rank: int) -> int:
-    """Return the points that fit; 0 where the exported C has no projection for tables of this precision."""
-    try:
-        return int(room.points(precision, most, widths=True, factors=not rank, rank=rank))
-    except KeyError:
-        return 0
 
 
 def best_within(

@@ -7,16 +7,16 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-import slimsvm.studio.tune.last_fit
+import slimsvm.studio.tune.tune
 from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, tune
 from slimsvm.model import Status
 from slimsvm.reducers import Slim
 from slimsvm.slim.metric_search import Learning
 from slimsvm.studio.tune.halving import Clock
-from slimsvm.studio.tune.last_fit import _learning
 from slimsvm.studio.tune.problem import constraint_of, make_problem
 from slimsvm.studio.tune.progress import print_tuning
 from slimsvm.studio.tune.trials import Trials
+from slimsvm.studio.tune.tune import _learning
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
@@ -270,7 +270,7 @@ def test_ctrl_c_in_the_last_fit_hands_over_what_there_is(monkeypatch):
         fit(self, *args, **kwargs)
         raise Interrupted(self[-1])
 
-    monkeypatch.setattr(slimsvm.studio.tune.last_fit.Pipeline, "fit", interrupted)
+    monkeypatch.setattr(slimsvm.studio.tune.tune.Pipeline, "fit", interrupted)
     with pytest.raises(Interrupted) as stop:
         tune(*moons(), budget=2, n_trials=1, random_state=0)
     assert stop.value.best.best_estimator_.predict(moons()[0]).shape == (60,)

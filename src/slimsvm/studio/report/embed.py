@@ -1,15 +1,17 @@
-"""Models inside the page: their exports, compressed, as many as the page has room for."""
+"""The HTML page in one file: a template with style, scripts, data and models in it."""
 
 from __future__ import annotations
 
 import base64
 import gzip
+import html
 import json
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,36 @@ from ...ship.javascript import JavaScriptExporter
 from ...ship.json import JSONExporter
 from ...ship.source import artefact_of
 from ..tradeoff.measure import machine_of
+
+#: the scripts in the order in which the page runs them
+SCRIPTS = ("format.js", "chart.js", "picker.js", "shapley.js", "live.js", "main.js")
+STYLES = ("uPlot.min.css", "page.css")
+
+
+def asset(name: str) -> str:
+    """Return the text of a file in the folder of assets."""
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def render(title: str, data: dict[str, Any]) -> str:
+    """Return the page."""
+    parts = {
+        "TITLE": html.escape(title),
+        "STYLE": "\n".join(map(asset, STYLES)),
+        "LICENCE": asset("uPlot.LICENSE"),
+        "LIBRARY": asset("uPlot.iife.min.js"),
+        "SCRIPT": "\n".join(map(asset, SCRIPTS)),
+        "DATA": as_script(data),
+    }
+    pieces = asset("page.html").split("@@")  # every second piece is the name of a part
+    return "".join(parts[piece] if number % 2 else piece for number, piece in enumerate(pieces))
+
+
+def as_script(data: Any) -> str:
+    """Return JSON in which no text can end the HTML element around it."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").replace("\u2028", "\\u2028")
+
 
 Files = dict[str, bytes]
 

@@ -21,10 +21,8 @@ from ..tradeoff.result import Tradeoff, read_tradeoff
 from ..tradeoff.rows import Row, finished, last_study, settings_of
 from ..tradeoff.split import fingerprint, split_rows
 from ..tradeoff.tasks import task_of_row
-from .card import card
-from .content import Study, content, key_of
-from .embed import DOWNLOADS, LIVE, EmbeddedModels
-from .page import render
+from .content import Study, card, content, key_of
+from .embed import DOWNLOADS, LIVE, EmbeddedModels, render
 
 #: bytes of the page at most
 LARGEST_PAGE = 1_450_000
