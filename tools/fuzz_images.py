@@ -11,6 +11,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,8 @@ int main(int count, char **words)
 def seeds(folder: Path) -> list[Path]:
     """Write images of every kernel, goal, precision and map."""
     rng, paths = np.random.default_rng(0), []
-    goals = [OneVsRest(2), OneVsRest(3), OneVsOne(3), OneVsOne(4, break_ties=True), OneVsOneDag(4), Regression(), Novelty()]
+    pairs = OneVsOne(3), OneVsOne(4, break_ties=True), OneVsOneDag(4)
+    goals: list[Any] = [OneVsRest(2), OneVsRest(3), *pairs, Regression(), Novelty()]
     maps = [None, Sigmoid(np.ones(1), np.zeros(1)), Temperature(1.0),
             Isotonic(np.array([-1.0, 0.0, 1.0]), np.array([0.1, 0.5, 0.9]), np.array([0, 3]))]  # fmt: skip
     for number, precision in enumerate(PRECISIONS * 8):
@@ -121,9 +123,9 @@ def fuzz(seconds: float, seed: int = 1) -> str:
         folder = Path(name)
         (folder / "main.c").write_text(MAIN)
         sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g"]
-        command = ["gcc", *sanitizers, f"-I{READERS}", folder / "main.c", "-o", folder / "program"]
+        command = ["gcc", *sanitizers, f"-I{READERS}", str(folder / "main.c"), "-o", str(folder / "program")]
         subprocess.run(command, check=True)
-        words = [folder / "program", str(seconds), str(seed), *seeds(folder)]
+        words = [str(folder / "program"), str(seconds), str(seed), *map(str, seeds(folder))]
         return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
 

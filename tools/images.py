@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +103,8 @@ def build_c(folder: Path, compiler: Sequence[str] = ("gcc", "-ffp-contract=off")
     """Return a program around the reader in C."""
     (folder / "main.c").write_text(C_MAIN)
     program = folder / "reader_c"
-    command = [*compiler, *STRICT, f"-I{READERS}", folder / "main.c", READERS / "slim.c", "-o", program]
+    sources = [str(folder / "main.c"), str(READERS / "slim.c")]
+    command = [*compiler, *STRICT, f"-I{READERS}", *sources, "-o", str(program)]
     subprocess.run(command, check=True)
     return program
 
@@ -112,8 +114,8 @@ def build_rust(folder: Path) -> Path:
     (folder / "alone.rs").write_text(f'#![no_std]\n#[path = "{READERS / "slim.rs"}"]\npub mod slim;\n')
     (folder / "main.rs").write_text(RUST_MAIN.replace("READER", str(READERS / "slim.rs")))
     program = folder / "reader_rust"
-    alone = ["rustc", "--edition=2021", "-D", "warnings", "--crate-type=lib", folder / "alone.rs"]
-    subprocess.run([*alone, "-o", folder / "libalone.rlib"], check=True)
+    alone = ["rustc", "--edition=2021", "-D", "warnings", "--crate-type=lib", str(folder / "alone.rs")]
+    subprocess.run([*alone, "-o", str(folder / "libalone.rlib")], check=True)
     subprocess.run(["rustc", "--edition=2021", "-O", folder / "main.rs", "-o", program], check=True)
     return program
 
@@ -129,7 +131,7 @@ def run_reader(program: Path, image: Path, rows: Array, scores: int, classes: in
     return found["label"], found["scores"], done.stderr.decode().splitlines()
 
 
-def run_python(image: Path, rows: Array, python: Sequence[str]) -> list[list[object]]:
+def run_python(image: Path, rows: Array, python: Sequence[str]) -> Any:
     """Return [prediction, scores, probabilities] of each row from the reader in MicroPython, or in another Python."""
     place, main = image.with_suffix(".json"), image.with_name("main.py")
     place.write_text(json.dumps(rows.tolist()))
@@ -137,7 +139,7 @@ def run_python(image: Path, rows: Array, python: Sequence[str]) -> list[list[obj
     done = subprocess.run([*python, main, READERS, image, place], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RefusedError((done.stderr + done.stdout)[-400:])
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    return json.loads(done.stdout)
 
 
 def pythons() -> dict[str, Sequence[str]]:

@@ -106,7 +106,7 @@ def _limit(given: Any) -> tuple[str, Any]:
     """Return the kind and the value of one limit."""
     if isinstance(given, str):
         return _limit_in_words(given)
-    if isinstance(given, Integral) and not isinstance(given, bool) and given >= 1:
+    if isinstance(given, Integral) and not isinstance(given, bool) and int(given) >= 1:
         return "count", int(given)
     if isinstance(given, Real) and not isinstance(given, Integral) and 0 < float(given) < 1:
         return "fraction", float(given)

@@ -148,7 +148,7 @@ class Shape:
         """Return the shape of an expansion: with its metric, and with its nonzeros if its points are sparse."""
         metric: Metric = model.metric or Metric()
         rank = 0 if metric.projection is None else metric.projection.shape[1]
-        parts = {"factors": metric.factors is not None, "widths": metric.widths is not None, "rank": rank}
+        parts: dict[str, Any] = {"factors": metric.factors is not None, "widths": metric.widths is not None, "rank": rank}
         if not hasattr(model.points, "indices"):
             return replace(self, **parts, nonzeros=None, density=0.0)
         columns = len(set(model.points.indices.tolist()))

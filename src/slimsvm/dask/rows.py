@@ -7,6 +7,7 @@ round, a subsample, support vectors.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
@@ -211,6 +212,9 @@ class DaskRows:
 
     def on_demand(self) -> None:
         """Return None: each kernel row would be a round trip."""
+
+    def pairs_on_demand(self, largest: int) -> None:
+        """Return None: so is each pair's."""
 
     def dual_vectors(self, problem: Any, working: Array) -> None:
         """Return None: the client process keeps the vectors of dual problems."""
@@ -461,6 +465,12 @@ class DaskAgainst:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points z_j, (m, d)."""
         self.rows.meter.add(int(W.any(axis=1).sum()) * self.size)
         return np.sum(self._each("pullback", [(own, V) for own in self.rows.dealt(W)]), axis=0)
+
+    def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
+        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) by the points and by the metric in which they moved."""
+        self.rows.meter.add(self.rows.n * self.size)
+        found = self._each("metric_pullback", [(own, V, metric) for own in self.rows.dealt(W)])
+        return MetricGradient(*(np.sum([getattr(part, each.name) for part in found], axis=0) for each in fields(found[0])))
 
     def group_means(self, group: Array, weights: Array) -> Array:
         """Return the weighted mean of K's rows in each group, (groups, m)."""

@@ -199,16 +199,27 @@ def _model(data: bytes) -> Coded:
     if MAPS[map_] == "sigmoid":
         calibration = Sigmoid(*(parts.take(scores).astype(np.float64) for _ in range(2)))
     elif MAPS[map_] == "isotonic":
-        curve = [parts.take(knots).astype(np.float64) for _ in range(2)]
-        calibration = Isotonic(*curve, parts.take(scores + 1, "<u4").astype(np.int64))
+        at, height = (parts.take(knots).astype(np.float64) for _ in range(2))
+        calibration = Isotonic(at, height, parts.take(scores + 1, "<u4").astype(np.int64))
     elif map_:
         calibration = Temperature(temperature)
     values = {"gamma": float(gamma), "coef0": float(coef0), "degree": degree}
     parameters = {parameter.name: values[parameter.name] for parameter in spec.parameters}
     check_parameters(spec.name, parameters)
-    held = [part.astype(np.float64) for part in (points, coef)]
     goal, classes = _goal(DECISIONS[decision], k), _read_labels(parts, k) if k else NO_CLASSES
-    a = Artefact(spec.name, parameters, *held, bias, goal, classes, scaling, calibration, widths, projection=projection)
+    a = Artefact(
+        spec.name,
+        parameters,
+        points.astype(np.float64),
+        coef.astype(np.float64),
+        bias,
+        goal,
+        classes,
+        scaling,
+        calibration,
+        widths,
+        projection=projection,
+    )
     a.check()
     return Coded(a, points, coef, projection, None)
 

@@ -81,7 +81,7 @@ def folded(steps: list[Any], kernel: str, points: Array, metric: Metric | None, 
     if metric is not None and metric.projection is not None:  # its columns are points of inner products
         columns, scaled, _, prepared = folded(steps, "linear", metric.projection.T, None, names)
         return points, scaled, replace(metric, projection=np.ascontiguousarray(columns.T)), prepared
-    given: int = getattr(steps[0], "n_features_in_", points.shape[1])
+    given: Any = getattr(steps[0], "n_features_in_", points.shape[1])
     rotates = name_of(steps[-1]) == "PCA" and _folds(steps[-1], kernel, metric)
     before = preparation_of(steps[:-1] if rotates else steps, given, names)
     scaling = ColumnScaling.of(before)
