@@ -80,8 +80,10 @@ def test_linear_models_have_weights_of_the_features():
 
 def test_projections_count_as_bytes():
     model, projected = plain(RBF(0.3)), model_of(RBF(0.3))
-    shape = Shape.of("rbf", model.features, OneVsRest(2))
-    tables = [total(shape.of_model(each)._numbers(each.size, "float32")) for each in (model, projected)]
+    tables = [
+        total(Shape.of("rbf", each.features, OneVsRest(2)).of_model(each)._numbers(each.size, "float32"))
+        for each in (model, projected)
+    ]
     assert tables[1] - tables[0] == 4 * (PROJECTION.size + projected.points.size - model.points.size)
 
 

@@ -300,7 +300,7 @@ def test_reducers_that_cannot_go_on_say_which_can(name, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"checkpoint": 3}, "checkpoint must be the name of a file, or None"),
+        ({"checkpoint": 3}, r"checkpoint must be the name of a file, \(name, seconds\), or None, not 3"),
         ({"checkpoint": "no/such/folder/state"}, "there is no folder that can be written to"),
         ({"checkpoint": "."}, "which is not a file"),
         ({"checkpoint": ("state", 0)}, "the seconds of a checkpoint must be a number above 0"),

@@ -245,8 +245,8 @@ def test_without_a_trainer_a_reducer_that_needs_a_full_model_is_answered_with_th
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"budget": None}, r"needs a number of support vectors; budget is None\. Give budget=16"),
-        ({"budget": 0.5}, r"needs a number of support vectors; budget is 0\.5\. Give budget=16"),
+        ({"budget": None}, r"needs a number of support vectors, bytes or a time; budget is None\. Give budget=16"),
+        ({"budget": 0.5}, r"needs a number of support vectors, bytes or a time; budget is 0\.5\. Give budget=16"),
         ({"budget": 5, "tolerance": 0.1}, r"no full model whose error tolerance=0\.1 could be compared with"),
     ],
     ids=str,
@@ -671,7 +671,7 @@ Y2 = [0, 1, 0, 1, 0, 1]
         ({"budget": 1.0}, "budget must be"),
         ({"budget": 0.0}, "budget must be"),
         ({"budget": True}, "budget must be"),
-        ({"budget": "5"}, "budget must be"),
+        ({"budget": "five"}, "is no number with a unit"),
         ({"budget": float("nan")}, "budget must be"),
         ({"tolerance": -1}, "tolerance must be"),
         ({"tolerance": 1.0}, "tolerance must be"),

@@ -153,7 +153,7 @@ def _method(given: Any, table: dict[str, Any], kind: type, estimator: Any) -> An
     fields = {field.name: field.default for field in dataclasses.fields(method)}
     taken = {name: getattr(estimator, name) for name in SHARED if name in fields and getattr(method, name) == fields[name]}
     if "budget" in fields and method.budget is None:
-        taken["budget"] = _budget(Budget.of(estimator.budget).count, given)
+        taken["budget"] = _budget(estimator.budget, given)
     if "C" in fields:
         taken["C"] = finite_cost(taken.get("C", method.C))
     method = dataclasses.replace(method, **taken)
@@ -174,8 +174,9 @@ def _hint(given: Any, kind: type, table: dict[str, Any]) -> str:
 def _budget(budget: Any, given: Any) -> int:
     """Return the budget of a trainer that keeps to one during training."""
     name = given if isinstance(given, str) else type(given).__name__
+    count = Budget.of(budget).count
     try:
-        return check_count(budget)
+        return check_count(budget if count is None else count)
     except ValueError as error:
         raise ValueError(f"trainer {name!r} keeps to a budget during training: {error}") from None
 

@@ -142,9 +142,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         )
         return _load(entry, reader)
     except RecursionError:
-        reason: object = "its header is nested too deeply"
+        reason = "its header is nested too deeply"
     except (OverflowError, ValueError) as error:
-        reason = error
+        reason = str(error).partition("\n")[0]
     raise ValueError(f"cannot load {os.fspath(path)!r}: {reason}")
 
 

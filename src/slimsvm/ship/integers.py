@@ -7,6 +7,7 @@ shift. Python computes here what `integers.c` computes, integer by integer. Only
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -350,7 +351,7 @@ def _value(
         return None, 1.0
     gamma = b.parameters["gamma"] * step**spec.total.power
     if spec.value is EXP:
-        rates = gamma * np.log2(np.e) * (1 << 2 * half_bits) * (np.ones(1) if b.widths is None else b.widths)
+        rates = gamma * math.log2(math.e) * (1 << 2 * half_bits) * (np.ones(1) if b.widths is None else b.widths)
         return Rate.of(np.asarray(rates), half_bits, one=b.widths is None), 1.0
     most_sum = points.shape[1] * largest * int(np.abs(points).max() or 1)
     if spec.value is POWER:
@@ -360,7 +361,7 @@ def _value(
         unit = (1 << ONE_BITS) / base
         line = Line.of(gamma * unit, b.parameters["coef0"] * unit, most_sum, (1 << ONE_BITS) - 1)
         return line, base ** int(b.parameters["degree"])
-    unit = 2 * np.log2(np.e) * (1 << 2 * half_bits)
+    unit = 2 * math.log2(math.e) * (1 << 2 * half_bits)
     return Line.of(gamma * unit, b.parameters["coef0"] * unit, most_sum, (OCTAVES << 2 * half_bits) - 1), 1.0
 
 

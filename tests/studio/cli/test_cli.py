@@ -386,7 +386,7 @@ def test_ctrl_c_while_tuning(keep, files, tmp_path, monkeypatch, capsys):
         fit(self, *args, **kwargs)
         raise Interrupted(self[-1])
 
-    monkeypatch.setattr("slimsvm.studio.tune.tune.Pipeline.fit", interrupted)
+    monkeypatch.setattr(Pipeline, "fit", interrupted)
     output = tmp_path / "m.slim"
     command = ["tune", str(files / "train.csv"), "-b", "2", "--trials", "1", "-o", str(output)]
     assert cli.run([*command, "--keep"] if keep else command) == 130

@@ -7,7 +7,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-import slimsvm.studio.tune.tune
 from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, tune
 from slimsvm.model import Status
 from slimsvm.reducers import Slim
@@ -270,7 +269,7 @@ def test_ctrl_c_in_the_last_fit_hands_over_what_there_is(monkeypatch):
         fit(self, *args, **kwargs)
         raise Interrupted(self[-1])
 
-    monkeypatch.setattr(slimsvm.studio.tune.tune.Pipeline, "fit", interrupted)
+    monkeypatch.setattr(Pipeline, "fit", interrupted)
     with pytest.raises(Interrupted) as stop:
         tune(*moons(), budget=2, n_trials=1, random_state=0)
     assert stop.value.best.best_estimator_.predict(moons()[0]).shape == (60,)
