@@ -30,6 +30,7 @@ from slimsvm.slim.method import Slim
 from slimsvm.slim.point_search import Schedule
 
 from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError
+from .descent import SLACK
 
 #: the precisions of tables that contenders choose from
 PRECISIONS = ("int8", "int16")
@@ -52,9 +53,9 @@ LAST_SECONDS = 0.5
 def points_within(data: Data, size: int, precision: str, *, widths: bool, factors: bool, kernel: str = "rbf") -> int:
     """Return how many points fit into so many bytes of tables and code."""
     goal = Regression() if data.real else OneVsRest(max(data.outputs, 2))
-    scaler = NO_SCALER if data.scaler is None else ScalerTables(data.X.shape[1], near=precision == "int8")
+    scaler = NO_SCALER if data.scaler is None else ScalerTables(data.X.shape[1])
     shape = Shape.of(kernel, data.X.shape[1], goal, widths=widths, factors=factors, scaler=scaler)
-    count = Room(size, (precision,), shape).points(precision, size)
+    count = Room(size - SLACK, (precision,), shape).points(precision, size)
     if count < 1:
         least = shape.bytes(1, precision)
         raise TooFewBytesError(f"one point of {shape.features} features takes {least} bytes of {precision} tables and code")

@@ -30,6 +30,8 @@ WRITTEN_OUT = 12
 #: points as tables of all features are smaller than those of nonzeros only if these are more than this part of the numbers
 DENSE = 4
 
+#: bytes by which the code of a model may be longer than that of its parts, which are measured one by one
+TOGETHER = 64
 #: the bytes of code that was not measured: more than any budget
 UNKNOWN = 1 << 40
 
@@ -61,7 +63,7 @@ def code_bytes(parts: Iterable[str]) -> int:
 
     A part that was not measured fits nowhere.
     """
-    return sum(_measured().get(part, UNKNOWN) for part in parts)
+    return TOGETHER + sum(_measured().get(part, UNKNOWN) for part in parts)
 
 
 def is_coded(precision: str, *, projected: bool) -> bool:

@@ -293,7 +293,7 @@ def test_sparse_models_are_within_their_bytes():
     svc = SlimSVC("4 KB", reducer="spsvm", random_state=0).fit(X, y)
     cost = CExporter(svc.model_.precision).cost(artefact_of(svc))
     assert cost.bytes <= 4096
-    assert max(svc.path_.sizes) > 5  # all features would take 2,000 bytes a point
+    assert max(svc.path_.sizes) > 2  # all features would take 2,000 bytes a point
 
 
 def test_limits_hold_together_and_the_nearest_possible_one_is_named(moons):

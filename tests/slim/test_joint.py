@@ -132,5 +132,5 @@ def test_a_budget_in_bytes_finds_points_and_bits_and_is_kept():
     y = X[:, 0] * X[:, 1] > 0
     small = SlimSVC(budget="1 KB", trainer=None, time_limit=3.0, random_state=0).fit(X, y)
     assert small.path_[-1].made.precision == small.model_.precision in ("int8", "int4")
-    assert small.model_.size > 10
+    assert small.model_.size >= 8
     assert small.score(X, y) > 0.85

@@ -105,15 +105,19 @@ def _choice(selector: Any) -> Any:
 
 
 def restored(name: str, attributes: dict[str, Any]) -> Any:
-    """Return the transformer of that class with these attributes."""
+    """Return the transformer of that class with these attributes, which works in the calling thread."""
     if name not in TRANSFORMERS:
         raise ValueError(f"it has a {short(name)} in the place of a transformer; there are {sorted(TRANSFORMERS)}")
     kind = TRANSFORMERS[name]
-    known = inspect.signature(kind).parameters.keys()
+    known = inspect.signature(kind).parameters.keys() - {"n_jobs"}
+    attributes = {key: value for key, value in attributes.items() if key != "n_jobs"}
     for attribute in attributes:
         if not re.fullmatch(r"[A-Za-z_]\w*", attribute) or attribute.startswith("__") or hasattr(kind, attribute):
             raise ValueError(f"it has a {name} with the attribute {short(attribute)}")
-    step = kind(**{key: value for key, value in attributes.items() if key in known})
+    try:
+        step = kind(**{key: value for key, value in attributes.items() if key in known})
+    except TypeError as error:
+        raise ValueError(f"it has a {name} with too few attributes: {error}") from None
     vars(step).update({key: value for key, value in attributes.items() if key not in known})
     return step
 
