@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import clone
 
 from slimsvm.ship.literals import table
@@ -67,7 +68,7 @@ def loss_gradient(data: Data, outputs: Array, y: Array) -> Array:
     if data.real:
         return (outputs - y[:, None]) / len(y)
     if data.outputs == 1:
-        return (1 / (1 + np.exp(-outputs)) - y[:, None]) / len(y)
+        return (expit(outputs) - y[:, None]) / len(y)
     chances = np.exp(outputs - outputs.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
     chances[np.arange(len(y)), y] -= 1

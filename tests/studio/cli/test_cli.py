@@ -11,7 +11,6 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
-from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -49,7 +48,6 @@ def files(tmp_path_factory):
     np.savez(folder / "both.npz", X_train=X, y_train=y, X_test=X_test, y_test=y_test)
     (folder / "values.csv").write_text("1,2,0.25\n3,4,0.75\n")
     joblib.dump(make_pipeline(StandardScaler(), SVC()).fit(X, y), folder / "svc.joblib")
-    joblib.dump(make_pipeline(StandardScaler(), PCA(5), SVC()).fit(X, y), folder / "pca.joblib")
     return folder
 
 
@@ -456,7 +454,6 @@ def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_p
         (["train", "{folder}/train.csv", "--label", "9" * 5000], 1, ["no column"]),
         (["train", "{folder}/train.libsvm", "--label", "y"], 1, ["--label 'y'", "CSV"]),
         (["train", "{folder}/values.csv"], 2, ["--label", "0.25 is no class", "--task regress"]),
-        (["train", "{folder}/first.csv"], 1, ["first.csv", "column 0", "if this column has the labels, give --label 0"]),
         (["train", "{folder}/train.csv", "--calibration", "magic"], 2, ["--calibration", "sigmoid", "temperature"]),
         (["train", "{folder}/train.csv", "--multiclass", "many"], 2, ["--multiclass", "ovr", "ovo", "dag"]),
         (
@@ -466,8 +463,6 @@ def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_p
         ),
         (["predict", "{folder}/small.slim", "{folder}/train.csv", "--proba"], 2, ["--proba", "--calibration sigmoid"]),
         (["predict", "{folder}/small.slim", "{folder}/train.csv", "--proba", "--scores"], 2, ["--proba", "not both"]),
-        (["compress", "{folder}/pca.joblib", "{folder}/train.csv", "-b", "9", "--trust"], 1, ["save", "PCA"]),
-        (["export", "{folder}/pca.joblib", "-o", "m.c", "--trust"], 1, ["PCA", "rbf", "skl2onnx"]),
         (["train", "{folder}/train.csv", "--device", "gpu"], 2, ["--device", "gpu", "cuda", "auto"]),
         (["train", "{folder}/train.csv", "--device", "cuda:99"], 2, ["--device", "cuda:99"]),
         (["compress", "{folder}/small.slim", "{folder}/train.csv", "-b", "9", "--device", "gpu"], 2, ["--device", "cuda"]),

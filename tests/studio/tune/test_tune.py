@@ -172,7 +172,7 @@ def test_bytes_limit_the_support_vectors():
 
 def test_bytes_count_the_outputs_of_the_coding():
     X, y = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 5
-    limits = constraint_of("1000 B", None)
+    limits = constraint_of("1300 B", None)
     sizes = [make_problem(SlimSVC(multiclass=name, precision="float32"), X, y, None, limits).size for name in (None, "ovo")]
     assert sizes[0] > 1.5 * sizes[1]  # a point has 2 + 5 numbers, or 2 + 10
 
