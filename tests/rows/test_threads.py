@@ -120,3 +120,58 @@ def test_late_helpers_are_not_waited_for():
     assert sorted(seen) == [0, 1, 2, 3, 4]
     ended.set()
     first.join(10)
+
+
+def test_errors_of_helpers_are_raised_and_the_team_goes_on():
+    crew, here = Crew(4), threading.get_ident()
+
+    def work(_):
+        if threading.get_ident() != here:
+            raise KeyError
+
+    for _ in range(20):
+        with pytest.raises(KeyError):
+            while True:  # until a helper came in time
+                crew.run(work, 8, 1)
+    seen = []
+    crew.run(lambda strip: seen.append(strip.start), 8, 1)
+    assert sorted(seen) == list(range(8))
+
+
+def test_an_error_does_not_wait_for_helpers():
+    crew, here, ended, inside = Crew(2), threading.get_ident(), threading.Event(), threading.Event()
+
+    def work(_):
+        if threading.get_ident() == here:
+            assert inside.wait(10)
+            raise KeyboardInterrupt
+        inside.set()
+        ended.wait(10)
+
+    with pytest.raises(KeyboardInterrupt):
+        crew.run(work, 4, 1)
+    assert not ended.is_set()
+    seen = []
+    crew.run(lambda strip: seen.append(strip.start), 3, 1)  # while the helper is still at work
+    ended.set()
+    assert seen == [0, 1, 2]
+
+
+def test_compiled_jobs_have_the_same_bits_with_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr("slimsvm.rows.tiles.HELPER_WORK", 1)
+    monkeypatch.setattr("slimsvm.rows.tiles.STRIP_WORK", 1 << 12)
+    monkeypatch.setattr("slimsvm.rows.tiles.SMALL_WORK", 0)
+    X = np.random.default_rng(0).normal(size=(600, 5))
+    wanted = HostRows(RBF(0.5), X, crew=Crew(1)).product(X[:70], X[:70, :2])
+
+    def compare(count):
+        rows = HostRows(RBF(0.5), X, crew=Crew(count))
+        same.extend(np.array_equal(rows.product(X[:70], X[:70, :2]), wanted) for _ in range(20))
+
+    same = []
+    threads = [threading.Thread(target=compare, args=(count,)) for count in (2, 5, 5, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert same == [True] * 80
