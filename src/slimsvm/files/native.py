@@ -386,14 +386,15 @@ def _dump_targets(model: Any, writer: _Writer, name: str) -> Entry:
 
 def _load_targets(entry: Entry, reader: Reader) -> Any:
     transformer, regressor = entry.get("transformer"), _load(entry_of(entry, "regressor", dict), reader)
-    _check(unwrapped(regressor)[-1].goal_.name == "regression", "a transformer of targets around no regression")
+    goal = unwrapped(regressor)[-1].goal_
+    _check(goal.name == "regression", "a transformer of targets around no regression")
     if transformer is not None:
         transformer = _load_transformer(transformer, reader)
-        _check(type(transformer) in SCALERS and transformer.n_features_in_ == 1, "targets and their scaler")
+        _check(type(transformer) in SCALERS and transformer.n_features_in_ == goal.outputs, "targets and their scaler")
     model = TransformedTargetRegressor(clone(regressor), transformer=None if transformer is None else clone(transformer))
     nothing = FunctionTransformer(validate=True, check_inverse=False)
     model.regressor_ = regressor
-    model.transformer_ = nothing.fit(np.zeros((1, 1))) if transformer is None else transformer
+    model.transformer_ = nothing.fit(np.zeros((1, goal.outputs))) if transformer is None else transformer
     model._training_dim = 2 if entry.get("axes") == 2 else 1
     return model
 
@@ -544,8 +545,12 @@ def _check_values(goal: Any) -> None:
     """Check the numbers of a goal with real targets."""
     for field in dataclasses.fields(goal):
         value = getattr(goal, field.name)
-        number = isinstance(value, float) and 0 <= value < math.inf
-        _check(number, f"the goal has {short(value)} for {field.name}")
+        if field.name == "outputs":
+            _check(type(value) is int and 1 <= value <= MOST_FEATURES, f"the goal has {short(value)} targets")
+            continue
+        each = value if isinstance(value, tuple) and len(value) == goal.outputs else (value,)
+        numbers = all(isinstance(number, float) and 0 <= number < math.inf for number in each)
+        _check(numbers, f"the goal has {short(value)} for {field.name}")
 
 
 def _check_classes(classes: Any, goal: Any) -> None:

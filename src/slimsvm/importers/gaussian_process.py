@@ -28,21 +28,18 @@ def import_gaussian_process(process: Any) -> Imported:
     """
     check_is_fitted(process, "alpha_")
     dual = np.asarray(process.alpha_, dtype=np.float64).reshape(process.X_train_.shape[0], -1)
-    if dual.shape[1] != 1:
-        raise ValueError(
-            f"cannot shrink a GaussianProcessRegressor of {dual.shape[1]} outputs; fit one for each output and shrink each "
-            "of them"
-        )
     amplitude, length, noise = _parts(process.kernel_)
     rows = np.asarray(process.X_train_, dtype=np.float64)
     gamma = 0.5 / length**2
     # |f|^2 with the kernel amplitude * k is |f|^2 with k, divided by the amplitude
     C = amplitude / max(float(np.mean(process.alpha)) + noise, 1e-12)
     params = {"kernel": "rbf", "gamma": gamma, "C": C, "epsilon": 0.0}
-    deviation, mean = float(np.ravel(process._y_train_std)[0]), float(np.ravel(process._y_train_mean)[0])
+    deviation, mean = (
+        np.broadcast_to(np.ravel(part), dual.shape[1:]) for part in (process._y_train_std, process._y_train_mean)
+    )
     kernel = make_kernel("rbf", gamma=gamma, degree=1, coef0=0.0)
-    model = Expansion(kernel, rows, dual * amplitude * deviation, np.array([mean]))
-    return Imported(model, Regression(), NO_CLASSES, rows.shape[1], params, squared=True)
+    model = Expansion(kernel, rows, dual * amplitude * deviation, mean.astype(np.float64))
+    return Imported(model, Regression(outputs=dual.shape[1]), NO_CLASSES, rows.shape[1], params, squared=True)
 
 
 def _parts(kernel: Any) -> tuple[float, float, float]:

@@ -26,25 +26,20 @@ def is_kernel_ridge(model: Any) -> bool:
 
 
 def import_kernel_ridge(ridge: Any) -> Imported:
-    """Return the expansion inside a fitted KernelRidge of one output.
+    """Return the expansion inside a fitted KernelRidge.
 
     KernelRidge minimises sum_i (y_i - f(x_i))^2 + alpha |f|^2, which is slim's loss for C = 1 / alpha and no tube.
     """
     check_is_fitted(ridge)
     dual = np.asarray(ridge.dual_coef_, dtype=np.float64).reshape(ridge.X_fit_.shape[0], -1)
-    if dual.shape[1] != 1:
-        raise ValueError(
-            f"cannot shrink a KernelRidge of {dual.shape[1]} outputs; fit one KernelRidge for each output and shrink each "
-            "of them"
-        )
     n_features = ridge.X_fit_.shape[1]
     params = {"kernel": _name(ridge), "gamma": 1.0 / n_features if ridge.gamma is None else float(ridge.gamma)}
     params |= {"degree": _degree(ridge), "coef0": float(ridge.coef0)}
     kernel = make_kernel(params["kernel"], gamma=params["gamma"], degree=params["degree"], coef0=params["coef0"])
     alpha = float(np.max(ridge.alpha))
     params |= {"C": 1.0 / alpha if alpha * LARGEST_C > 1 else LARGEST_C, "epsilon": 0.0}
-    model = Expansion(kernel, _points(ridge), dual, np.zeros(1))
-    return Imported(model, Regression(), NO_CLASSES, n_features, params, squared=True)
+    model = Expansion(kernel, _points(ridge), dual, np.zeros(dual.shape[1]))
+    return Imported(model, Regression(outputs=dual.shape[1]), NO_CLASSES, n_features, params, squared=True)
 
 
 def _name(ridge: Any) -> Any:

@@ -50,15 +50,17 @@ class Scoring:
 
     def judge(self, estimator: Any, goal: Goal, rows: Matrix, labels: Array, seed: int) -> Callable[..., Judgement]:
         """Return a function that scores the estimator with a model, given the model's outputs on the rows."""
-        numbers = np.arange(labels.size)
-        y = estimator.classes_[labels] if goal.n_classes else goal.decode(labels[:, None])
+        numbers = np.arange(labels.shape[0])
+        y = estimator.classes_[labels] if goal.n_classes else goal.decode(goal.encode(labels))
         strata = goal.strata(labels)
         samples = list(resamples(numbers if strata is None else strata, strata is None, np.random.default_rng(seed)))
 
         def judged(model: Expansion, outputs: Array) -> Judgement:
             score = self._score(estimator, goal, model, outputs, rows, y)
             if not np.isfinite(score):
-                raise ValueError(f"scoring={self.name!r} gave {score} on {labels.size} validation rows; use another scorer")
+                raise ValueError(
+                    f"scoring={self.name!r} gave {score} on {labels.shape[0]} validation rows; use another scorer"
+                )
             drawn = [self._score(estimator, goal, model, outputs[some], gathered(rows, some), y[some]) for some in samples]
             deviations = np.nan_to_num(np.array(drawn) - np.nanmean(drawn)) / np.sqrt(len(samples) - 1)
             return Judgement(self.perfect - score, float(np.linalg.norm(deviations)), -deviations.astype(np.float32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,18 +15,19 @@ from .path import Path
 
 @dataclass(frozen=True)
 class Units:
-    """A mean and a scale: value = centre + scale * standardised value."""
+    """A mean and a scale: value = centre + scale * standardised value; of several targets an array of each."""
 
-    centre: float = 0.0
-    scale: float = 1.0
+    centre: Any = 0.0
+    scale: Any = 1.0
 
     @classmethod
     def of(cls, values: Array, weights: Array) -> Units:
-        """Return the weighted mean and standard deviation of values; a scale of 1 if all are equal."""
-        centre = float(np.average(values, weights=weights))
-        spread = float(np.sqrt(np.average(np.square(values - centre), weights=weights)))
+        """Return the weighted mean and standard deviation of each target; a scale of 1 if all values are equal."""
+        centre = np.average(values, axis=0, weights=weights)
+        spread = np.sqrt(np.average(np.square(values - centre), axis=0, weights=weights))
         # differences that are only rounding are no spread
-        return cls(centre, spread if spread > 1e-12 * abs(centre) else 1.0)
+        scale = np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)
+        return cls(centre, scale) if np.ndim(scale) else cls(float(centre), float(scale))
 
     def inside(self, values: Array) -> Array:
         """Return values standardised."""
@@ -42,7 +44,7 @@ class Units:
     def model_outside(self, model: Expansion) -> Expansion:
         """Return a model with outputs in the user's unit; tables of 4 bits hold the coefficients in that unit."""
         coef = self.scale * model.coef
-        coef = rounded(np.asarray(coef), 4) if model.precision == "int4" and self.scale != 1 else coef
+        coef = rounded(np.asarray(coef), 4) if model.precision == "int4" and np.any(self.scale != 1) else coef
         return replace(model, coef=coef, bias=self.outside(model.bias))
 
     def path_outside(self, path: Path) -> Path:

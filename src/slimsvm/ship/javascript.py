@@ -25,6 +25,7 @@ from .template import LICENCE, filled, source
 LABEL, A_SCORE_EACH = "the label of an array of numbers", "a score for each class"
 PREDICTIONS = {
     Decision.VALUE: "the value of an array of numbers",
+    Decision.VALUES: "[the value of each target] of an array of numbers",
     Decision.SIDE: "1 for an array of numbers like the training rows, -1 for a novel one",
 }
 SCORES = {
@@ -112,7 +113,7 @@ def _about_rows(a: Artefact) -> list[str]:
 
 
 def _head(a: Artefact, stem: str) -> str:
-    name, scored = json.dumps(stem)[1:-1], a.decision is not Decision.VALUE
+    name, scored = json.dumps(stem)[1:-1], a.decision not in (Decision.VALUE, Decision.VALUES)
     names = "predict" + ", scores" * scored + ", proba" * (a.calibration is not None)
     lines = [
         f"// {name}: {a.summary}.",

@@ -25,7 +25,8 @@ export type Row = string;
 
 def declarations(a: Artefact, stem: str) -> str:
     """Return the declarations of a module."""
-    predicted = "Label" if a.classes.size else "number" if a.decision is Decision.VALUE else "1 | -1"
+    values = {Decision.VALUE: "number", Decision.VALUES: "number[]"}
+    predicted = "Label" if a.classes.size else values.get(a.decision, "1 | -1")
     lines = [f"// Types of {json.dumps(stem)[1:-1]}: {a.summary}.", "", _row(a)]
     lines += [f"export declare const features: {a.features};"]
     if a.names:
@@ -34,7 +35,7 @@ def declarations(a: Artefact, stem: str) -> str:
         lines += [f"export declare const classes: {_tuple(label_literals(a.classes, json.dumps))};"]
         lines += ["export type Label = (typeof classes)[number];"]
     lines += [f"export declare function predict(row: Row): {predicted};"]
-    lines += [] if a.decision is Decision.VALUE else ["export declare function scores(row: Row): number[];"]
+    lines += [] if a.decision in values else ["export declare function scores(row: Row): number[];"]
     lines += [] if a.calibration is None else ["export declare function proba(row: Row): number[];"]
     lines += [] if a.interval is None else ["export declare function interval(row: Row): [number, number];"]
     return "\n".join([*lines, ""])

@@ -285,7 +285,7 @@ def predict(
         values = wanted(X).reshape(X.shape[0], -1)
         lines = [" ".join(map(repr, row)) for row in values.tolist()]
     else:
-        lines = [str(found) for found in predicted]
+        lines = [" ".join(map(str, found)) if predicted.ndim > 1 else str(found) for found in predicted]
     raise_on_interrupt()
     if output is not None:
         write_whole(output, ["".join(f"{line}\n" for line in lines).encode()])
@@ -293,7 +293,7 @@ def predict(
         sys.stdout.writelines(f"{plain(line) if sys.stdout.isatty() else line}\n" for line in lines)
     if wanted is not None and predictor.task == "classify":
         print(order_of(predictor.classes, values.shape[1]), file=sys.stderr)
-    known = quality(predictor.task, predicted, y)
+    known = quality(predictor.task, predicted, y) if predicted.ndim == 1 else None
     if known is not None:
         print(*known, file=sys.stderr)
 
