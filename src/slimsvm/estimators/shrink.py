@@ -20,7 +20,7 @@ from ..budget import Budget
 from ..c_bytes import ScalerTables
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following
-from ..importers.imported import Imported
+from ..importers.models import Imported
 from ..kernels import Array, Custom, Matrix, Precomputed, dense, stacked
 from ..model import Expansion, Status
 from ..reducers import REDUCERS, Slim

@@ -30,10 +30,8 @@ from ..budget import AUTO
 from ..calibration import CALIBRATIONS, Conformal
 from ..estimators import MACHINES
 from ..goals import CLASSIFIERS, GOALS
-from ..importers.around import is_identity, target_scaling, unwrapped
+from ..importers.around import SCALERS, is_identity, target_scaling, unwrapped, words_before
 from ..importers.scaler_kinds import NOTHING
-from ..importers.scalers import SCALERS
-from ..importers.vectorizers import words_before
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
 from ..metric import Metric

@@ -19,7 +19,7 @@ from ..model import Expansion
 from ..pairs import PairCoefficients
 from ..rows.precision import SPARSE_DENSITY
 from ..text import short
-from .imported import NO_CLASSES, Imported
+from .models import NO_CLASSES, Imported
 
 #: the most coefficients, points times pairs of classes: 2 GiB
 LARGEST = 1 << 28

@@ -260,7 +260,7 @@ def make_scaler_for(X: Any, scale: str) -> Any:
     """Return a scaler for the rows, or None; zeros in sparse rows stay zero. What auto chose to do is said on stderr."""
     from scipy.sparse import issparse
 
-    from ...importers.scalers import make_scaler, resolve_scale
+    from ...importers.around import make_scaler, resolve_scale
 
     name = resolve_scale(scale, X)
     if name != scale and name != "none":

@@ -17,8 +17,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.pipeline import make_pipeline
 
-from ...importers.around import with_names
-from ...importers.scalers import make_scaler, resolve_scale
+from ...importers.around import make_scaler, resolve_scale, with_names
 from ...kernels import Array, Matrix
 from ...progress import silent
 from ...rows.threads import thread_count
