@@ -1,4 +1,4 @@
-"""LIBSVM model files, written; `importers.libsvm` reads them.
+"""LIBSVM model files, written; `files.models` reads them.
 
 A file holds pairs of classes (`libsvm_layout`), a regressor or a one-class SVM, and its numbers read back exactly. Scaling
 that cannot be folded into the points goes to a second file for LIBSVM's own tool: `svm-scale -r model.range rows`.

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ...budget import AUTO, PRECISIONS
 from ...budget import Budget as BudgetLimits
 from ...files.endings import check_written
-from ...files.numbers import strict_number
 from ...parameters import PARAMETERS
+from ...text import strict_number
 from . import names
 from .arguments import Argument, Option, ParameterError, Settings, Value
 from .tasks import check_classes, labels_of, task_of
