@@ -17,8 +17,7 @@ from ..clock import Deadline, check_time_limit
 from ..importers.around import make_scaler, resolve_scale
 from ..kernels import Array
 from ..tables.preparation import is_table, table_preparation
-from ..text import short
-from ..warning import warn_user
+from ..text import short, warn_user
 from .near_rows import rows_near
 from .svc import SlimSVC
 from .svr import SlimSVR, in_units_of

@@ -29,7 +29,7 @@ from ..selection.judge import Baseline
 from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
-from ..warning import warn_user
+from ..text import warn_user
 from .base import KernelMachine
 from .calibrating import calibration_models, keep_calibration
 from .fitted import equal_rows

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from ..tables.recognition import HOLES, MOST_CATEGORIES, parsed_date
-from ..text import is_plain, strict_number
-from ..warning import warn_user
+from ..text import is_plain, strict_number, warn_user
 from .columns import Columns, Wanted, check_width, choose_columns
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Fitted models of other libraries. A new kind is two functions and a line in `IMPORTERS`.
 
-The kernel SVMs of scikit-learn and its relatives, KernelRidge and GaussianProcessRegressor; every training row of the latter
+The kernel SVMs of scikit-learn and its relatives, KernelRidge and GaussianProcessRegressor; every training row of the last
 two is a point. SVMs of other libraries that have the attributes of scikit-learn's (such as cuML's) may differ from it in
 details, so their expansion is compared with their own predictions.
 """

@@ -17,8 +17,7 @@ from ..calibration import Sigmoid
 from ..goals import Decision
 from ..kernels.spec import SPECS
 from ..scaling import Scaling
-from ..text import short
-from ..warning import warn_user
+from ..text import short, warn_user
 from .artefact import Array, Artefact
 from .libsvm_layout import Layout, layout_of
 from .sparse import SparsePoints

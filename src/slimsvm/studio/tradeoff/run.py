@@ -19,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 
 from ...importers.around import make_scaler, resolve_scale, with_names
 from ...kernels import Array, Matrix
-from ...progress import silent
 from ...rows.threads import thread_count
+from ...run import silent
 from .arguments import check_budgets, check_seeds, check_settings, checked_rows
 from .measure import measure
 from .methods import DEFAULT, FULL, Method, make_methods, method_of

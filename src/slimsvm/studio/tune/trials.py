@@ -15,10 +15,9 @@ from ...c_bytes import NO_SCALER, Shape
 from ...estimators.shrink import scaler_tables
 from ...kernels import Array, Matrix
 from ...limits import Deadline
-from ...made import Made
 from ...model import Expansion, Judgement, Status, Task
 from ...reducers import Slim
-from ...selection.path import Step
+from ...selection.path import Made, Step
 from ...slim.metric_search import Learning
 from ...slim.point_search import Schedule
 from .folds import FoldedRows

@@ -16,10 +16,10 @@ from ...estimators import Interrupted
 from ...estimators.validation import seed_of, without_repeats
 from ...limits import check_time_limit
 from ...model import Status
-from ...progress import silent
 from ...reducers import Slim
+from ...run import silent
 from ...slim.metric_search import Learning
-from ...warning import warn_user
+from ...text import warn_user
 from .folds import make_rows
 from .halving import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts, ranked
 from .problem import Problem, constraint_of, make_problem
