@@ -54,7 +54,7 @@ class BSGD(OnlineTrainer):
 
         min  lam / 2 |f|^2 + 1/n sum_i w_i max(0, 1 - y_i f(x_i))
 
-    for targets that are values, and for novelty detection, the loss of these SVMs (`bsgd_values`),
+    for targets that are values, and for novelty detection, the loss of these SVMs (`ValueDescent`),
     and for many classes the loss of Crammer & Singer, 1 - f_class(x) + max f_other(x). `lam` is 1 / (C n) by default,
     which makes this the objective of the C-SVM, with n the rows of `fit` or of a stream's first batch. It learns row by row
     on the host. The result is the last iterate, without Pegasos' optional projection onto a ball.

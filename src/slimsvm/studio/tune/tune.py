@@ -51,8 +51,8 @@ SIZES = 6
 def find_smallest(search: Halving, settings: Sequence[Settings], allowed: float) -> Trial:
     """Return the smallest trial whose error is within `allowed`, or the one of the lowest error if none is.
 
-    Each stage ends with smaller and smaller models. The order of the trials does not depend on the clock, and all are judged
-    on the same rows. A time limit only ends the sequence, so more time never gives a larger model.
+    Each stage ends with smaller and smaller models. The order of the trials does not depend on the clock, and all are
+    judged on the same rows. A time limit only ends the sequence, so more time never gives a larger model.
     """
     size, entrants = min(FIRST_SIZE, search.size), list(settings[:GUESSES])
     folds = len(search.trials.rows.folds)
