@@ -14,8 +14,7 @@ from .budget import PRECISIONS
 from .c_bytes import Room
 from .goals import Goal
 from .goals.classes import OneVsRest
-from .goals.demands import Demands
-from .goals.row_loss import RowLoss
+from .goals.demands import Demands, RowLoss
 from .kernels import Array, Kernel, Matrix, Precomputed
 from .metric import Metric
 from .pairs import PairCoefficients

@@ -19,8 +19,7 @@ from sklearn.svm import SVC, SVR, NuSVR, OneClassSVM
 from slimsvm import SlimOneClassSVM, SlimSVR
 from slimsvm.estimators import imported, machine_of
 from slimsvm.files.models import load, read_libsvm
-from slimsvm.importers.models import IMPORTERS, import_model
-from slimsvm.importers.sklearn import KINDS
+from slimsvm.importers.models import IMPORTERS, KINDS, import_model
 from slimsvm.pairs import PairCoefficients
 from slimsvm.ship.source import artefact_of
 

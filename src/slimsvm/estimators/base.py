@@ -18,19 +18,18 @@ from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
 from ..parameters import estimator, parameter
-from ..progress import History
 from ..reducers import REDUCERS
 from ..rows.homes import resolve_device
 from ..rows.memory import is_mapped
 from ..rows.threads import blocks
-from ..run import Run
+from ..run import History, Run
 from ..selection.folds import CUT_SHORT
 from ..selection.judge import Baseline
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
+from ..text import warn_user
 from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
-from ..warning import warn_user
 from .calibrating import calibration_models, keep_calibration
 from .callbacks import CallbackSupportMixin, watched
 from .fitted import FittedModel, outputs_there, rows_equal_to

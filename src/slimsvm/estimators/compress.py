@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..goals import CLASSIFIERS
 from ..importers.around import unwrapped
 from ..kernels import Array, Matrix
-from ..progress import History, Printed, silent
-from ..run import Run
+from ..run import History, Printed, Run, silent
 from .machines import Fitted
 from .resume import Interrupted, was_interrupted
 from .shrink import Shrinking, Surroundings, ending_in

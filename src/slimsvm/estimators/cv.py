@@ -21,8 +21,8 @@ from ..clock import Deadline, check_time_limit
 from ..kernels import Array, Matrix
 from ..run import NO_CHECKPOINT, Checkpoint
 from ..selection.cells import groups_of, results_table
-from ..selection.scoring import check_scorer_name
-from ..warning import warn_user
+from ..selection.judge import check_scorer_name
+from ..text import warn_user
 from .choosing import Samples, Search, Split
 from .resume import CheckpointFile, Interrupted, fingerprint, identity_of, place_and_seconds
 from .svc import SlimSVC

@@ -14,11 +14,10 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..clock import Deadline, check_time_limit
-from ..importers.scalers import make_scaler, resolve_scale
+from ..importers.around import make_scaler, resolve_scale
 from ..kernels import Array
 from ..tables.preparation import is_table, table_preparation
-from ..text import short
-from ..warning import warn_user
+from ..text import short, warn_user
 from .near_rows import rows_near
 from .svc import SlimSVC
 from .svr import SlimSVR, in_units_of

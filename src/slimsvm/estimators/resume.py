@@ -30,11 +30,10 @@ from ..run import Checkpoint
 from ..selection.path import Path
 from ..selection.problem import Problem
 from ..states import State, StateError, whole
-from ..text import short
+from ..text import short, warn_user
 from ..trainers import TRAINERS
 from ..trainers.base import Trainer
 from ..trainers.frames.online import OnlineTrainer
-from ..warning import warn_user
 from .streams import Stream
 
 #: the version of the states in a file; raised when a method's states change

@@ -20,7 +20,7 @@ from ..budget import Budget
 from ..c_bytes import ScalerTables
 from ..goals import CLASSIFIERS, Goal
 from ..goals.values import Following, variance_of
-from ..importers.imported import Imported
+from ..importers.models import Imported
 from ..kernels import Array, Custom, Matrix, Precomputed, dense, stacked
 from ..model import Expansion, Status
 from ..reducers import REDUCERS, Slim
@@ -29,7 +29,7 @@ from ..selection.judge import Baseline
 from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
-from ..warning import warn_user
+from ..text import warn_user
 from .base import KernelMachine
 from .calibrating import calibration_models, keep_calibration
 from .fitted import equal_rows

@@ -3,7 +3,7 @@
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
 estimator. Values that JSON does not have are objects with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and
 so on; `_Writer` and `values.Reader` know all tags. A new kernel, goal, trainer or reducer can be saved once it is in its
-table, a new scaler once it is in `importers.scalers`. Another kind of part is a line in `KINDS`.
+table, a new scaler once it is in `importers.around`. Another kind of part is a line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ from ..budget import AUTO
 from ..calibration import CALIBRATIONS, Conformal
 from ..estimators import MACHINES
 from ..goals import CLASSIFIERS, GOALS
-from ..importers.around import is_identity, target_scaling, unwrapped
+from ..importers.around import SCALERS, is_identity, target_scaling, unwrapped, words_before
 from ..importers.scaler_kinds import NOTHING
-from ..importers.scalers import SCALERS
-from ..importers.vectorizers import words_before
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
 from ..metric import Metric

@@ -19,15 +19,13 @@ from ..goals.values import per_target
 from ..kernels import Array
 from ..model import CLEARLY, Expansion, Status, Task
 from ..run import Run
-from ..warning import warn_user
+from ..text import warn_user
 from .allowance import MOST_RECALL_LOST, Allowance
 from .folds import CUT_SHORT, FoldPaths
-from .judge import AGREEMENT, Baseline, Judge
+from .judge import AGREEMENT, Baseline, Judge, Scoring, Units
 from .limits import ALONE, Around, Limits
 from .path import Path, Step, sizes_up_to
 from .problem import Problem
-from .scoring import Scoring
-from .units import Units
 
 #: a model within a tolerance is searched up to this size first; each further search goes so many times as far. More: fewer
 #: searches for large models, and longer ones for small models

@@ -15,11 +15,10 @@ from ..goals import Decision
 from ..kernels.spec import POWER
 from ..scaling import Scaling
 from .artefact import Array, Artefact
-from .c_layout import Layout, layout_of, rounded
 from .literals import as_float32, c_string, class_names, float_literal, label_literals, listing, table
 from .preparation_c import CTable
 from .quantise import Quantised
-from .sparse import SparsePoints, needs_double, own_sums
+from .sparse import Layout, SparsePoints, layout_of, needs_double, own_sums, rounded
 from .template import LICENCE, filled, source
 
 #: tables of an AVR stay in flash where its compiler can read them there (-std=gnu99), and need no RAM

@@ -1,4 +1,4 @@
-"""LIBSVM model files, written; `importers.libsvm` reads them.
+"""LIBSVM model files, written; `files.models` reads them.
 
 A file holds pairs of classes (`libsvm_layout`), a regressor or a one-class SVM, and its numbers read back exactly. Scaling
 that cannot be folded into the points goes to a second file for LIBSVM's own tool: `svm-scale -r model.range rows`.
@@ -17,8 +17,7 @@ from ..calibration import Sigmoid
 from ..goals import Decision
 from ..kernels.spec import SPECS
 from ..scaling import Scaling
-from ..text import short
-from ..warning import warn_user
+from ..text import short, warn_user
 from .artefact import Array, Artefact
 from .libsvm_layout import Layout, layout_of
 from .sparse import SparsePoints

@@ -1,6 +1,6 @@
 // The JavaScript export, for every kernel and layout: `javascript.py` writes the tables and constants of a model in front of
 // this text, keeps the branches of #if that the model needs, and puts expressions in the place of TERM, JOINT_TERM, OWN_TERM
-// and VALUE (`kernels.spec`), SCALED, PROBABILITY and the words of a text (`javascript_words`). Node checks it as it is.
+// and VALUE (`kernels.spec`), SCALED, PROBABILITY and the words of a text . Node checks it as it is.
 
 //#if TEXT
 /** The numbers of the features in a text, and their values. */

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from . import names
 from .arguments import Argument, Option, ParameterError, UsageError, parse
-from .interrupts import INTERRUPTED, raise_on_interrupt
+from .interrupts import INTERRUPTED, StoppedEarly, finished_or_best, raise_on_interrupt, saying_what_was_written
 from .parse import (
     SEARCH,
     Balanced,
@@ -68,7 +68,6 @@ from .render import (
     show_result,
     show_warning,
 )
-from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 from .tasks import check_methods, check_multiclass, make_estimator, own_settings, quality, task_of
 from .tradeoffs import report, tradeoff
 from .tuning import tune
