@@ -252,7 +252,7 @@ class Crew:
         def there() -> None:
             try:
                 work()
-            except BaseException as error:  # noqa: BLE001 it is raised in the calling thread
+            except BaseException as error:  # raised in the calling thread
                 errors.append(error)
 
         team.run(partial(_marked, work), there, helpers)
