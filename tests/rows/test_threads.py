@@ -159,16 +159,14 @@ def test_an_error_does_not_wait_for_helpers():
     assert seen == [0, 1, 2]
 
 
-def test_compiled_jobs_have_the_same_bits_with_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("slimsvm.rows.tiles.HELPER_WORK", 1)
-    monkeypatch.setattr("slimsvm.rows.tiles.STRIP_WORK", 1 << 12)
-    monkeypatch.setattr("slimsvm.rows.tiles.SMALL_WORK", 0)
-    X = np.random.default_rng(0).normal(size=(600, 5))
-    wanted = HostRows(RBF(0.5), X, crew=Crew(1)).product(X[:70], X[:70, :2])
+def test_compiled_jobs_have_the_same_bits_with_any_number_of_threads():
+    X = np.random.default_rng(0).normal(size=(3000, 20))
+    Z, V = X[:1000], X[:1000, :2]  # enough work for several strips and threads
+    wanted = HostRows(RBF(0.5), X, crew=Crew(1)).product(Z, V)
 
     def compare(count):
         rows = HostRows(RBF(0.5), X, crew=Crew(count))
-        same.extend(np.array_equal(rows.product(X[:70], X[:70, :2]), wanted) for _ in range(20))
+        same.extend(np.array_equal(rows.product(Z, V), wanted) for _ in range(10))
 
     same = []
     threads = [threading.Thread(target=compare, args=(count,)) for count in (2, 5, 5, 9)]
@@ -176,4 +174,4 @@ def test_compiled_jobs_have_the_same_bits_with_any_number_of_threads(monkeypatch
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert same == [True] * 80
+    assert same == [True] * 40
