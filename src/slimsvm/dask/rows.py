@@ -57,7 +57,6 @@ class DaskRows:
     worth_shrinking = True
     keeps_vectors = False
     backpropagates = False
-    outputs_at_once = HostRows.outputs_at_once
     #: larger than elsewhere, because a round is a round trip to the workers
     working_set = 4096
     spent = 0

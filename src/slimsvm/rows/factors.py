@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from .._core import core
 from ..kernels import Array
+from .protocol import Factor
 
 #: the first ridge, as a share of the largest diagonal element; a smaller one may be lost in rounding
 JITTER = 1e-14
@@ -29,9 +31,17 @@ class HostFactor:
 
     def solve(self, right: Array) -> Array:
         """Return H^-1 right for one vector."""
-        solution = np.array(right, np.float64, order="C")
-        core.solve_factored(self.lower, solution)
-        return solution
+        return solve_all([self], right[None])[0]
+
+
+def solve_all(factors: Sequence[Factor], right: Array) -> Array:
+    """Return the solution of each system, a line for each."""
+    found = np.array(right, np.float64, order="C")
+    if all(isinstance(factor, HostFactor) for factor in factors):
+        core.solve_factored([factor.lower for factor in factors], found)  # type: ignore[attr-defined]
+    else:
+        found[:] = [factor.solve(line) for factor, line in zip(factors, right, strict=True)]
+    return found
 
 
 def factor_definite(H: Array, R: Array) -> HostFactor:

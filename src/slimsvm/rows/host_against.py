@@ -12,7 +12,8 @@ from .._core import core
 from ..kernels import Array, InnerKernel, Matrix, squared_norms, stacked
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
-from .curvatures import CompiledCurvatures, RunningCurvatures, ssyrk
+from .curvatures import CompiledCurvatures, RunningCurvatures
+from .gaussian_sums import GaussianParts, fits_sums
 from .precision import Prepared, float32_error, plain_points
 from .protocol import Curvatures
 from .threads import blocks
@@ -21,8 +22,10 @@ from .tiles import Tiles, make_tiles, tiles_against
 if TYPE_CHECKING:
     from .host import HostRows
 
-#: rows of a strip where kernel values are only read
-READ_STRIP = 1 << 14
+#: rows of a strip where kernel values are only read, by NumPy and by compiled code
+READ_STRIP, TIMES_STRIP = 1 << 14, 1 << 9
+#: multiply-adds that take as long as reading a kernel value from memory
+READ_COST = 8
 #: sparse rows of at most this many numbers are made dense for gradients: sparse products with many points are slow
 DENSE_VALUES = 1 << 25
 #: with at most this many points, gradients leave sparse rows sparse
@@ -82,7 +85,8 @@ class HostAgainst:
 
     def keep(self, columns: Array) -> None:
         """Keep some of the points, in this order, and drop the others."""
-        self.K, self.points, self.memory = self.K[:, columns], self.points[columns], np.empty(0)
+        self.K, self.memory = np.ascontiguousarray(self.K[:, columns]), np.empty(0)
+        self.points = self.points[columns]
         self.placed = None if self.placed is None else self.points
 
     def first(self, size: int) -> HostAgainst:
@@ -144,8 +148,8 @@ class HostAgainst:
 
     def times(self, V: Array) -> Array:
         """Return K @ V, (n, q)."""
-        if self._compiled and V.shape[1] > 1:
-            return self._times_columns(V)
+        if self._compiled and V.shape[1]:
+            return self._times_compiled(V)
         products, weights = np.empty((self.rows.n, V.shape[1]), order="F"), V.astype(self._sum_dtype)
 
         def work(strip: slice) -> None:
@@ -156,22 +160,20 @@ class HostAgainst:
 
     @property
     def _compiled(self) -> bool:
-        """Whether there are kernel values and their sums are float32."""
-        return self.K.size > 0 and self.K.dtype == self._sum_dtype == np.float32
+        """Whether there are kernel values and their sums have their precision."""
+        return self.K.size > 0 and self.K.dtype == self._sum_dtype
 
-    def _times_columns(self, V: Array) -> Array:
-        """Return K @ V for several outputs by compiled code; BLAS is slow at it."""
-        q, lines = V.shape[1], np.empty((V.shape[1], self.rows.n))
-        columns = next((some for some in core.OUTPUT_COLUMNS if some >= q), core.OUTPUT_COLUMNS[-1])
-        weights = np.zeros((-(-q // columns), self.size, columns), np.float32)
-        for group in range(weights.shape[0]):
-            some = V[:, group * columns : (group + 1) * columns]
-            weights[group, :, : some.shape[1]] = some
-
-        def work(strip: slice) -> None:
-            core.times(self.K[strip], weights, lines[:, strip])
-
-        self._run(work, self.rows.n, self.size * q // 4, READ_STRIP)
+    def _times_compiled(self, V: Array) -> Array:
+        """Return K @ V by compiled code; BLAS is slow at few columns."""
+        q, (n, m) = V.shape[1], self.K.shape
+        weights = np.ascontiguousarray(V.T, self.K.dtype)
+        if q > 1 and self.K.dtype == np.float32:
+            columns = next((some for some in core.OUTPUT_COLUMNS if some >= q), core.OUTPUT_COLUMNS[-1])
+            full = np.zeros((-(-q // columns) * columns, m), np.float32)
+            full[:q] = weights
+            weights = np.ascontiguousarray(full.reshape(-1, columns, m).transpose(0, 2, 1))
+        lines = np.empty((q, n))
+        core.times(self.K, weights, lines, TIMES_STRIP, *self.rows.crew.helpers_for(READ_COST * n * m))
         return lines.T
 
     def _read_strip(self) -> int:
@@ -197,8 +199,11 @@ class HostAgainst:
 
     def back(self, W: Array, rows: Array | None = None) -> Array:
         """Return K[rows].T @ W, (m, q)."""
-        if self._compiled and rows is None and W.shape[1] > 1 and np.count_nonzero(W) <= SPARSE * W.size:
-            return self._back_lines(W.T)
+        if self._compiled and (W.shape[1] == 1 or np.count_nonzero(W) <= SPARSE * self.rows.n * W.shape[1]):
+            lines, found = np.zeros((W.shape[1], self.rows.n)), np.empty((W.shape[1], self.size))
+            lines[:, slice(None) if rows is None else rows] = W.T
+            core.back(self.K, lines, found, *self.rows.crew.helpers_for(READ_COST // 2 * np.count_nonzero(W) * self.size))
+            return found.T
         weights = W.astype(self._sum_dtype)
         single = weights[:, 0] if W.shape[1] == 1 else weights.T
 
@@ -207,17 +212,6 @@ class HostAgainst:
 
         shape = (self.size,) if W.shape[1] == 1 else (W.shape[1], self.size)
         return self._summed(W.shape[0], self.size, sums, shape, cost=2 * self.size).reshape(W.shape[1], self.size).T
-
-    def _back_lines(self, W: Array) -> Array:
-        """Return K.T @ W', (m, q), for lines W that are mostly 0."""
-        lines = np.ascontiguousarray(W)
-
-        def sums(some: slice) -> Array:
-            found = np.empty((lines.shape[0], self.size))
-            core.back(self.K[some], lines[:, some], np.empty(self.size, np.float32), found)
-            return found
-
-        return self._summed(self.rows.n, 0, sums, (lines.shape[0], self.size), cost=lines.shape[0] * self.size // 4).T
 
     def curvature(self, rows: Array, weights: Array, since: int = 0) -> Array:
         """Return the sum over some rows of w d d' with d = (1, k_1 .. k_m), or its columns from `since` on."""
@@ -244,18 +238,25 @@ class HostAgainst:
 
     def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:
         """Return curvatures of `count` outputs; the compiled ones are for points that stay."""
-        if self._compiled and count > 1 and not growing and ssyrk() is not None:
-            return CompiledCurvatures(self.K, count)
+        if self._compiled and not growing:
+            return CompiledCurvatures(self.K, count, self.rows.crew)
         return RunningCurvatures(self, count)
 
     def pullback(self, W: Array, V: Array) -> Array:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points; rows with W = 0 are skipped."""
+        placed = self.rows.inward(self.points) if self.placed is None else self.placed
+        values = self.prepared.values
+        if fits_sums(self.kernel, values, self.K):
+            self.rows.meter.add(int(W.any(axis=1).sum()) * self.size)
+            sums = GaussianParts(values, V, np.ones(values.shape[1]), None, self.rows.crew)
+            sums.add(self.K, W)
+            pull, _, totals = sums.by_point()
+            return 2 * self.kernel.gamma * (pull - totals[:, None] * placed)  # type: ignore[attr-defined]
         active = np.flatnonzero(W.any(axis=1))
         rows = active if active.size < FEW * self.rows.n else np.arange(self.rows.n)
-        placed = self.rows.inward(self.points) if self.placed is None else self.placed
         values, coef, placed = self._gradient_rows(), V.T.astype(self.K.dtype), placed.astype(self.K.dtype)
 
-        def sums(some: slice) -> Array:
+        def sums_of(some: slice) -> Array:
             part = rows[some] if rows is active else some  # a slice makes no copy
             weights = W[part].astype(self.K.dtype)
             weights = weights * coef if coef.shape[0] == 1 else weights @ coef  # BLAS is slow at products of two vectors
@@ -264,7 +265,7 @@ class HostAgainst:
         m, d = placed.shape
         wide = values.nnz // max(self.rows.n, 1) if issparse(values) else d
         self.rows.meter.add(rows.size * m)
-        return self._summed(rows.size, m + wide, sums, (m, d), cost=m * (4 + wide // 4))
+        return self._summed(rows.size, m + wide, sums_of, (m, d), cost=m * (4 + wide // 4))
 
     def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
         """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) by the points and by the metric in which they moved."""

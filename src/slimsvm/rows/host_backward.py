@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import issparse
 
-from ..kernels import Array, InnerKernel, Matrix
-from ..kernels.metric_gradients import MetricGradient, metric_sums
+from ..kernels import RBF, Array, InnerKernel, Matrix
+from ..kernels.metric_gradients import MetricGradient, gaussian_gradient, metric_sums
 from ..metric import Metric
+from .gaussian_sums import GaussianParts, fits_sums
 from .host_against import HostAgainst, as_rows
 from .precision import plain_points
 from .protocol import Slopes
 from .threads import blocks
-from .tiles import FEW_FEATURES, Tiles, make_tiles
+from .tiles import FEW_FEATURES, CompiledTiles, Tiles, make_tiles
 
 if TYPE_CHECKING:
     from .host import HostRows
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 STRIP_VALUES, SMALLEST_STRIP = 1 << 17, 64
 #: parts of the rows that are summed separately, so that sums do not depend on the number of threads
 PARTS = 8
+#: kernel values that compiled sums take at a time
+AT_ONCE = 1 << 20
 #: multiply-adds above which the parts are distributed to threads
 WORTH_THREADS = 1 << 24
 #: rows without a slope are skipped in the gradient of points if the others are at most this share
@@ -39,9 +42,10 @@ def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slope
     """Return the gradient of a loss of the outputs K V; `slopes` are its derivatives with respect to the outputs."""
     (m, d), q = placed.shape, V.shape[1]
     tiles = _tiles(rows, placed, metric)
+    if isinstance(tiles, CompiledTiles) and isinstance(rows.kernel, RBF) and tiles.real == tiles.dtype:
+        return _by_compiled_sums(rows, tiles, placed, V, metric, slopes)
     send = partial(np.asarray, dtype=tiles.dtype)
-    factors = np.ones(d) if metric.factors is None else metric.factors
-    widths = np.ones(m) if metric.widths is None else metric.widths
+    factors, widths = _written(metric, placed.shape)
     kernel, weights = metric_sums(rows.kernel, placed, V, factors, widths, send), send(V)
     strip = max(STRIP_VALUES // (m + d + 1), SMALLEST_STRIP)
 
@@ -66,13 +70,52 @@ def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slope
     return MetricGradient(points, coef, log_factors, log_widths)
 
 
+def _by_compiled_sums(
+    rows: HostRows, tiles: CompiledTiles, placed: Array, V: Array, metric: Metric, slopes: Slopes
+) -> MetricGradient:
+    """Return the gradient of a Gaussian model, by compiled sums over some of the rows at a time."""
+    m, q = V.shape
+    sums, weights = _parts(rows, tiles.A.values, placed, V, metric, coef=True), tiles.weights(V)
+    K = np.empty((min(max(AT_ONCE // m, 1), rows.n), m), tiles.dtype)
+    for some in blocks(rows.n, K.shape[0]):
+        values, outputs = K[: some.stop - some.start], np.zeros((some.stop - some.start, q))
+        tiles.spread_on(some, weights, outputs, values)
+        sums.add(values, slopes(some, outputs), some.start)
+    rows.meter.add(2 * rows.n * m)
+    return _gradient(rows, sums, placed, metric, sums.by_coef)
+
+
+def _parts(rows: HostRows, values: Matrix, placed: Array, V: Array, metric: Metric, *, coef: bool = False) -> GaussianParts:
+    factors, widths = _written(metric, placed.shape)
+    return GaussianParts(values, V, factors**2, widths, rows.crew, coef=coef)
+
+
+def _gradient(rows: HostRows, sums: GaussianParts, placed: Array, metric: Metric, coef: Array) -> MetricGradient:
+    gamma, (factors, widths) = rows.kernel.gamma, _written(metric, placed.shape)  # type: ignore[attr-defined]
+    points, *logs = gaussian_gradient(gamma, placed, sums.scale, factors, widths, sums.in_metric())
+    return MetricGradient(points, coef, *logs)
+
+
+def _written(metric: Metric, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return factors and widths, ones where the metric has none."""
+    m, d = shape
+    return (
+        np.ones(d) if metric.factors is None else metric.factors,
+        np.ones(m) if metric.widths is None else metric.widths,
+    )
+
+
 def metric_pullback(against: HostAgainst, W: Array, V: Array, metric: Metric) -> MetricGradient:
     """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) by points and metric, from kernel values that are held."""
     rows, placed = against.rows, against.points
+    if fits_sums(rows.kernel, against.prepared.values, against.K):
+        rows.meter.add(rows.n * placed.shape[0])
+        parts = _parts(rows, against.prepared.values, placed, V, metric)
+        parts.add(against.K, W)
+        return _gradient(rows, parts, placed, metric, np.zeros_like(V))
     (m, d), dtype, values = placed.shape, against.K.dtype, against.prepared.values
     send = partial(np.asarray, dtype=dtype)
-    factors = np.ones(d) if metric.factors is None else metric.factors
-    widths = np.ones(m) if metric.widths is None else metric.widths
+    factors, widths = _written(metric, placed.shape)
     kernel = metric_sums(rows.kernel, placed, V, factors, widths, send)
     strip = max(STRIP_VALUES // (m + d + 1), SMALLEST_STRIP)
 
