@@ -39,6 +39,8 @@ class GaussianParts:
 
     def add(self, K: Array, W: Array, start: int = 0) -> None:
         """Add rows from `start` on, with their kernel values and slopes (n, q)."""
+        if not K.size:
+            return
         helpers = self.crew.helpers_for(K.size * (self.d + 4 * self.q))
         lines = np.ascontiguousarray(W.T, np.float64)
         core.backward(K, self.rows, lines, self.V, self.squares, self.pulls, self.coef, start, self.sums, *helpers)

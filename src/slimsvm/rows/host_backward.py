@@ -76,7 +76,7 @@ def _by_compiled_sums(
     """Return the gradient of a Gaussian model, by compiled sums over some of the rows at a time."""
     m, q = V.shape
     sums, weights = _parts(rows, tiles.A.values, placed, V, metric, coef=True), tiles.weights(V)
-    K = np.empty((min(max(AT_ONCE // m, 1), rows.n), m), tiles.dtype)
+    K = np.empty((max(min(AT_ONCE // max(m, 1), rows.n), 1), m), tiles.dtype)
     for some in blocks(rows.n, K.shape[0]):
         values, outputs = K[: some.stop - some.start], np.zeros((some.stop - some.start, q))
         tiles.spread_on(some, weights, outputs, values)
