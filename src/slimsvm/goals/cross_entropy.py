@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,20 @@ Array = np.ndarray
 #: scores of a model are outputs times this number. Outputs of -1 and +1, the margins of a hinge loss, are then nearly
 #: certain: a probability of 0.95 with two classes
 SHARPNESS = 3.0
+
+
+def cross_entropies(xp: Any, outputs: Any, targets: Any) -> tuple[Any, Any]:
+    """Return the cross-entropy of each row and its slopes, for arrays of any library; one output tells two classes apart."""
+    certain = (targets + 1) / 2
+    if outputs.shape[1] == 1:
+        scores = SHARPNESS * outputs
+        losses = xp.maximum(scores, 0 * scores) + xp.log1p(xp.exp(-xp.abs(scores))) - certain * scores
+        return losses[:, 0], SHARPNESS * (0.5 * (1 + xp.tanh(0.5 * scores)) - certain)
+    scores = SHARPNESS * (outputs - xp.max(outputs, axis=1, keepdims=True))
+    shares = xp.exp(scores)
+    sums = xp.sum(shares, axis=1, keepdims=True)
+    losses = xp.log(sums)[:, 0] - xp.sum(certain * scores, axis=1)
+    return losses, SHARPNESS * (shares / sums - certain)
 
 
 @dataclass(frozen=True)
@@ -43,23 +57,10 @@ class CrossEntropy:
 
     def measured(self, outputs: Array) -> tuple[Array, Array]:
         """Return the loss of each row, (n,), and its slopes by the outputs, (n, q)."""
-        if outputs.shape[1] == 1:
-            scores, certain = SHARPNESS * outputs, (self.targets + 1) / 2
-            losses = np.logaddexp(0, scores) - certain * scores
-            return losses[:, 0], SHARPNESS * (_logistic(scores) - certain)
-        scores = SHARPNESS * outputs
-        scores -= scores.max(axis=1, keepdims=True)
-        shares = np.exp(scores)
-        sums = shares.sum(axis=1, keepdims=True)
-        certain = (self.targets + 1) / 2
-        return np.log(sums[:, 0]) - (certain * scores).sum(axis=1), SHARPNESS * (shares / sums - certain)
+        return cross_entropies(np, outputs, self.targets)
 
     def curvature(self, outputs: Array) -> float:
         """Return the mean second derivative of the loss by an output."""
         shares = self.measured(outputs)[1] / SHARPNESS + (self.targets + 1) / 2
         return SHARPNESS**2 * float(np.mean(shares * (1 - shares)))
 
-
-def _logistic(scores: Array) -> Array:
-    """Return 1 / (1 + exp(-scores)) without overflow."""
-    return 0.5 * (1 + np.tanh(0.5 * scores))

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 Array = np.ndarray
+
+
+def squared_distances(xp: Any, outputs: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Return the squared distance of each row's outputs from their intervals, and its slopes, for arrays of any library."""
+    residual = xp.minimum(xp.maximum(outputs, low), high) - outputs
+    return xp.sum(residual * residual, axis=1), -2 * residual
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,7 @@ class Demands:
 
     def measured(self, outputs: Array) -> tuple[Array, Array]:
         """Return the squared distance of each row's outputs from their intervals, (n,), and its slopes, (n, q)."""
-        residual = self.residual(outputs)
-        return np.square(residual).sum(axis=1), -2 * residual
+        return squared_distances(np, outputs, *self.sides)
 
     def curvature(self, outputs: Array) -> float:
         """Return the mean second derivative of the loss by an output."""

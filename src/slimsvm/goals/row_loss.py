@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
-from .cross_entropy import CrossEntropy
-from .demands import Demands
+from .cross_entropy import CrossEntropy, cross_entropies
+from .demands import Demands, squared_distances
 
 Array = np.ndarray
 
@@ -37,5 +38,6 @@ class RowLoss(Protocol):
         """Return the mean second derivative of the loss by an output."""
 
 
-#: the names of all losses: the squared distance of outputs from their demands, and one for classes only
-LOSSES = (Demands.name, CrossEntropy.name)
+#: all losses by name, as functions of a library, outputs and `sides`: the squared distance of outputs from their demands,
+#: and one for classes only
+LOSSES: dict[str, Callable[..., tuple[Any, Any]]] = {Demands.name: squared_distances, CrossEntropy.name: cross_entropies}
