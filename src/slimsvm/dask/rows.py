@@ -20,7 +20,7 @@ from ..rows.base import means
 from ..rows.curvatures import RunningCurvatures
 from ..rows.host import HostRows
 from ..rows.precision import FLOAT32_ERROR, USUAL, Precision, Prepared, fits_float32, rounding_error
-from ..rows.protocol import Curvatures, Meter, Slopes
+from ..rows.protocol import Curvatures, Meter
 from ..rows.threads import Crew, one_blas_thread
 from ..rows.tiles import make_tiles
 from . import parts
@@ -56,7 +56,7 @@ class DaskRows:
     worth_caching = False
     worth_shrinking = True
     keeps_vectors = False
-    backpropagates = False
+    arrays = None
     outputs_at_once = HostRows.outputs_at_once
     #: larger than elsewhere, because a round is a round trip to the workers
     working_set = 4096
@@ -155,10 +155,6 @@ class DaskRows:
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
         return self.joined(self.source.gathered(self.held, parts.product_with, self.kernel, dense(points), V, metric))
-
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Raise NotImplementedError: `check_metric` refuses a learned metric before a fit begins."""
-        raise NotImplementedError("a metric is learned from rows on one machine")
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:  # noqa: ARG002
         """Return K(rows, rows[index]) @ V; there is no cache."""
@@ -397,9 +393,9 @@ class DaskAgainst:
     # Points.
 
     def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
-        """Evaluate K for other points and return the new K @ V; with a metric, rows `backpropagate`."""
+        """Evaluate K for other points and return the new K @ V; without a metric."""
         if metric is not None:
-            raise NotImplementedError("rows on a cluster have no kernel values in a metric; see Rows.backpropagates")
+            raise NotImplementedError("rows on a cluster have no kernel values in a metric; give metric='fixed'")
         self.placed, self.held = placed, self._opened(placed)
         return self.times(V)
 

@@ -15,20 +15,16 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..kernels import KERNELS, RBF, Array, Custom, InnerKernel, Kernel, Linear, Matrix, Precomputed
-from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from .array_against import ArrayAgainst
-from .array_backward import backpropagate
 from .array_dual import ArrayDual
-from .array_losses import metric_losses
 from .array_metric import metric_product
 from .backends import FLOAT32, FLOAT64, Backend, Held, is_out_of_memory
 from .base import GivenRows
 from .cache import RowCache
 from .host import HostRows
-from .metric_problem import MetricLosses, MetricProblem
 from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
-from .protocol import Dual, DualVectors, Meter, OnDemand, Slopes
+from .protocol import Dual, DualVectors, Meter, OnDemand
 from .threads import blocks
 
 #: the most numbers that sparse rows may have when they are made dense on a device
@@ -173,13 +169,10 @@ class ArrayRows(GivenRows):
         """Return some of the rows on the host, with float64 kernel values."""
         return HostRows(self.kernel, self.given.take(index).rows(), self.meter, 0.0, 0.0, self.ids[index])
 
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
-        return backpropagate(self, placed, V, metric, slopes)
-
-    def metric_losses(self, problem: MetricProblem) -> MetricLosses | None:
-        """Return the loss of a model with a learned metric, on the device; None for kernels other than rbf."""
-        return metric_losses(self, problem)
+    @property
+    def arrays(self) -> Backend:
+        """Where arrays of these rows are computed with."""
+        return self.backend
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), one after the other: a device has one queue."""

@@ -14,13 +14,39 @@ from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
 from ..metric import Metric
 from .cache import RowCache
 from .precision import USUAL, Given, Precision, narrow
-from .protocol import Dual, DualVectors, Meter, OnDemand, PairsOnDemand, Rows, SpannedRows
+from .protocol import Arrays, Dual, DualVectors, Meter, OnDemand, PairsOnDemand, Rows, SpannedRows
 from .threads import one_blas_thread, one_openmp_thread
 
 #: kernel rows are cached if one kernel value takes more multiply-adds than this
 EXPENSIVE = 256
 #: sparse rows of at most this many entries, zeros included, are dense for k-means
 WRITTEN_OUT = 2**25
+
+
+class HostArrays:
+    """NumPy's arrays."""
+
+    xp: Any = np
+    is_gpu = False
+
+    def send(self, array: Array, dtype: Any) -> Array:
+        """Return a copy of an array."""
+        return np.array(array, dtype=dtype, order="C")
+
+    fetch = send
+
+    def exp(self, exponents: Array, *, at_most_1: bool) -> Array:
+        """Return exp of an array, in its own memory."""
+        if at_most_1:
+            np.minimum(exponents, 0, out=exponents)
+        return np.exp(exponents, out=exponents)
+
+    def permutation(self, count: int, rng: np.random.Generator) -> Array:
+        """Return the numbers below `count` in random order."""
+        return rng.permutation(count)
+
+
+HOST = HostArrays()
 
 
 class GivenRows:
@@ -86,9 +112,9 @@ class GivenRows:
         return not self.worth_caching
 
     @property
-    def backpropagates(self) -> bool:
-        """Whether mini-batches of rows take little time, as they do in one process."""
-        return True
+    def arrays(self) -> Arrays:
+        """Where arrays of these rows are computed with."""
+        return HOST
 
     @property
     def cache(self) -> RowCache:

@@ -11,13 +11,11 @@ from scipy.sparse import csr_array
 
 from .._core import core
 from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
-from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from .base import GivenRows
 from .boxes import LazyBoxes
 from .cache import RowCache
 from .host_against import HostAgainst
-from .host_backward import backpropagate
 from .on_demand import on_demand, pairs_on_demand
 from .precision import (
     FLOAT32_ERROR,
@@ -25,13 +23,12 @@ from .precision import (
     Given,
     Precision,
     Prepared,
-    copied_rows,
     narrow,
     plain_rows,
     prepare,
     value_dtype,
 )
-from .protocol import Meter, OnDemand, PairsOnDemand, Slopes
+from .protocol import Meter, OnDemand, PairsOnDemand
 from .threads import Crew
 from .tiles import Tiles, make_tiles, tiles_against
 
@@ -104,27 +101,6 @@ class HostRows(GivenRows):
         """Return some of the rows, on the same meter, without a cache."""
         part = copy.copy(self)
         part.given, part.ids, part.prepared = self.given.take(index), self.ids[index], self.prepared.take(index)
-        part.cache_mb, part._cache, part.boxes = 0.0, None, self.boxes.anew()
-        return part
-
-    def coarse(self, partners: int) -> HostRows:
-        """Return the rows in float32, for searches whose sampling noise exceeds its rounding; many zeros are left out.
-
-        Rows whose kernel values with `partners` points are little work are returned unchanged, and so are sparse rows that
-        have few zeros or many features, and rows beyond the range of float32.
-        """
-        from .thin import thin_rows
-
-        prepared = self.prepared
-        large = self.precision.is_large(self.n, partners, self.d) and prepared.fits_float32
-        thin = thin_rows(self) if large else None
-        if thin is not None:
-            return thin
-        dense = not prepared.sparse and isinstance(self.kernel, InnerKernel)
-        if not (large and dense) or prepared.values.dtype == np.float32:
-            return self
-        part, dtype = copy.copy(self), np.dtype(np.float32)
-        part.prepared, part.dtype = Prepared(*copied_rows(Given(prepared.values), dtype, None), prepared.centre), dtype
         part.cache_mb, part._cache, part.boxes = 0.0, None, self.boxes.anew()
         return part
 
@@ -211,10 +187,6 @@ class HostRows(GivenRows):
     def moving(self, placed: Array, *, exact: bool = False) -> HostAgainst:
         """Return a handle on K between the rows and points that move, in coordinates relative to the centre."""
         return HostAgainst(self, placed, placed=True, exact=exact)
-
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
-        return backpropagate(self, placed, V, metric, slopes)
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), one in each thread."""

@@ -24,8 +24,29 @@ from ..kernels import Array, Kernel, Matrix
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 
-#: from a slice of the rows and their outputs (b, q) to the derivatives of a loss by the outputs; called in several threads
-Slopes = Callable[[slice, Array], Array]
+
+class Arrays(Protocol):
+    """Where plain arrays are computed with: a library, which may have a device."""
+
+    @property
+    def xp(self) -> Any:
+        """The library's namespace."""
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether the device is a GPU."""
+
+    def send(self, array: Array, dtype: Any) -> Any:
+        """Return a copy of a host array there."""
+
+    def fetch(self, array: Any, dtype: Any = ...) -> Array:
+        """Return a copy of an array on the host."""
+
+    def exp(self, exponents: Any, *, at_most_1: bool) -> Any:
+        """Return exp of an array, in its own memory if the library can; `at_most_1` replaces positive exponents by 0."""
+
+    def permutation(self, count: int, rng: np.random.Generator) -> Any:
+        """Return the numbers below `count` in random order."""
 
 
 class Meter:
@@ -84,8 +105,8 @@ class Rows(Protocol):
         """Whether the vectors of a dual problem are kept beside the rows (`dual_vectors`), and not on the host."""
 
     @property
-    def backpropagates(self) -> bool:
-        """Whether `backpropagate` takes little time for a few of the rows, as mini-batches need."""
+    def arrays(self) -> Arrays | None:
+        """Where arrays of these rows are computed with; None for rows that are not on one machine."""
 
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V, (n, q) in float64; in the points' metric, if given."""
@@ -170,12 +191,6 @@ class Rows(Protocol):
 
     def moving(self, placed: Array, *, exact: bool = False) -> Against:
         """Return a handle on K(rows, points) for points in the home's own coordinates (`inward`), which may move."""
-
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric.
-
-        The points are in the home's own coordinates. K is evaluated in one pass, in the metric, and not stored.
-        """
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), several at once if the home has threads."""

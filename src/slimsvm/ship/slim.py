@@ -111,7 +111,7 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     )
     artefact = replace(artefact, precision=function.precision).with_metric(metric).settled()
     for target in reversed(targets):
-        scaling = _scaling([target], reader, 1)
+        scaling = _scaling([target], reader, goal.outputs)
         artefact = artefact if scaling is None else artefact.with_values(scaling)
     return artefact
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..goals.row_loss import LOSSES, RowLoss
+from ..goals.demands import LOSSES, RowLoss
 from ..kernels import RBF, Array, dense
 from ..metric import Metric
 from ..model import Expansion, Task

@@ -13,9 +13,9 @@ from functools import cached_property
 import numpy as np
 
 from ..kernels import RBF, Array
-from ..made import Made
 from ..model import UNKNOWN, Expansion, Judgement, Task
-from ..solvers.wanted import wanted
+from ..selection.path import Made
+from ..solvers.basis import wanted
 from ..states import State
 from .joint import BATCH, RATE, Joint, Plan, Rows
 from .learned import LearnedLoss, Parameters

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 from ..kernels import Array, Kernel, Matrix
-from ..made import Made
 from ..metric import Metric, takes_widths
 from ..model import Expansion, Status, Task
 from ..reducers.base import EndedModels
 from ..run import PartCheckpoint, Run
+from ..selection.path import Made
 from ..states import State, StateError, floats, pack, unpack
 from .learned import Parameters
 from .learner import LAST, TRIAL, WAY, Learner

@@ -10,16 +10,16 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 
 from ..kernels import Array, Matrix
-from ..made import Made
 from ..model import Expansion, Holdout, Judgement, Task
 from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
 from ..run import Run
+from ..selection.path import Made
+from ..solvers.basis import wanted
 from ..solvers.descent import DescentSettings, descend
 from ..solvers.newton import Fitted
 from ..solvers.projection import ProjectedLoss
-from ..solvers.wanted import wanted
 from ..states import State, StateError, floats, go_on, pack, row_numbers, unpack
 from ..text import short
 from .sparse_points import discriminating_span, with_few_entries
