@@ -74,7 +74,7 @@ SHARPNESS = 3.0
 
 
 def cross_entropies(xp: Any, outputs: Any, targets: Any) -> tuple[Any, Any]:
-    """Return the cross-entropy of each row and its slopes, for arrays of any library; one output tells two classes apart."""
+    """Return the cross-entropy of each row and its slopes, for arrays of any library; one output is for two classes."""
     certain = (targets + 1) / 2
     if outputs.shape[1] == 1:
         scores = SHARPNESS * outputs

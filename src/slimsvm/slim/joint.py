@@ -78,12 +78,12 @@ class Numbers:
         """All numbers in a row, float32."""
         return np.concatenate([np.asarray(part, np.float32).ravel() for part in self.arrays])
 
-    def like(self, vector: Any) -> Numbers:
+    def like(self, vector: Any, xp: Any = np) -> Numbers:
         """Return numbers of these shapes from a vector, whose memory they share."""
         found, place = [], 0
         for part in self.arrays:
             end = place + int(np.prod(part.shape))
-            found.append(vector[place:end].reshape(part.shape))
+            found.append(xp.reshape(vector[place:end], part.shape))
             place = end
         return Numbers(*found)
 
@@ -194,7 +194,7 @@ class Joint:
                 order = self._pass()
             run.checkpoint.offer(state)
             batch, place, step = order[place : place + self.batch], place + self.batch, step + 1
-            gradient = self.gradient(start.like(x), batch, rounding=share >= plan.rounded_from)
+            gradient = self.gradient(start.like(x, self.xp), batch, rounding=share >= plan.rounded_from)
             gradient += pulls * x
             pace = 0.5 * (1 + np.cos(np.pi * share)) * np.sqrt(1 - SQUARE**step) / (1 - MEAN**step)
             mean *= MEAN

@@ -35,7 +35,7 @@ BETTER_BY = 1.0
 #: rows from which on blocks of neighbouring rows take part in the choice: the errors on fewer are noise
 ENOUGH_ROWS = 500
 #: mini-batches: passes over the rows and rows visited at most, for the last size; and the least steps
-PASSES, MOST_VISITS, FEWEST_STEPS = 100, 1 << 22, 300
+PASSES, MOST_VISITS, FEWEST_STEPS = 100, 1 << 22, 1000
 #: the share of the time left for a size on the way and for the last one, and the most steps within a time limit
 WAY_SECONDS, LAST_SECONDS, MOST_STEPS = 0.05, 0.85, 10**6
 #: the rate from a model that is good already, as a share of the first one
@@ -44,7 +44,7 @@ GENTLY = 0.25
 
 def batches_for(rows: int, most: int = MOST_VISITS // BATCH) -> int:
     """Return the mini-batches for a model of so many rows."""
-    return min(max(PASSES * rows // BATCH, FEWEST_STEPS), most)
+    return min(max(PASSES * rows // BATCH, briefer(FEWEST_STEPS, rows)), most)
 
 
 class Learner:

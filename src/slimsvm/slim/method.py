@@ -210,8 +210,8 @@ class Slim(Reducer):
             return "fixed"
         if self.metric not in ("auto", "fixed") and not (possible and rows.n * rows.d <= MOST_NUMBERS):
             raise ValueError(
-                f"metric={self.metric!r} needs rows on one machine of at most {MOST_NUMBERS:,} numbers, not {rows.n:,} rows "
-                f"of {rows.d:,} features; give metric='fixed'"
+                f"metric={self.metric!r} needs rows on one machine of at most {MOST_NUMBERS:,} numbers, not {rows.n:,} "
+                f"rows of {rows.d:,} features; give metric='fixed'"
             )
         return self.metric
 
@@ -254,8 +254,8 @@ class Slim(Reducer):
             )
         if self.loss == CrossEntropy.name and not can_be_compact(task):
             raise ValueError(
-                f"loss={self.loss!r} needs the rbf kernel and rows on one machine of at most {MOST_NUMBERS:,} numbers; give "
-                f"loss={Demands.name!r}, or fit a SlimSVC to a sample of the rows"
+                f"loss={self.loss!r} needs the rbf kernel and rows on one machine of at most {MOST_NUMBERS:,} numbers; "
+                f"give loss={Demands.name!r}, or fit a SlimSVC to a sample of the rows"
             )
         few = classes and self.target != "slant" and CLASSES_A_POINT * size <= task.goal.outputs and task.rows.d <= WIDE
         if self.loss == "auto":

@@ -27,16 +27,16 @@ from .validation import best_power, block_numbers, harmless_power, validation_of
 
 #: searches on fewer rows take fewer steps
 USUAL_ROWS = 1500
-#: with labels, decay grows from the least to 1 at FULL_DECAY_AT points, or to SEVERAL_DECAY with several outputs, which share
-#: their points: few points regularise by themselves
+#: with labels, decay grows from the least to 1 at FULL_DECAY_AT points, or to SEVERAL_DECAY with several outputs, which
+#: share their points: few points regularise by themselves
 LEAST_DECAY, FULL_DECAY_AT, SEVERAL_DECAY = 0.1, 64, 0.3
 #: other decays are powers of a factor, up to so many up or down; by how many standard errors one must be better; and the
 #: steps of a model without blocks of rows, on which it must do no harm. More: fewer changes, a safer choice
 DECAY_FACTOR, DECAY_POWERS, DECAY_MARGIN, DECAY_STEPS = 10.0, 2, 2.0, 25
 #: standard errors by which another target must beat "label": the full model has seen the validation rows
 TARGET_MARGIN = 2.0
-#: the largest size for which several sets of initial points are tried; rows moved towards the mean by these shares are some.
-#: And the steps after which the best ones are chosen, for the largest size and for others, as shares of `Slim.steps`
+#: the largest size for which several sets of initial points are tried; rows moved towards the mean by these shares are
+#: some. And the steps after which the best ones are chosen, for the largest size and for others, as shares of `Slim.steps`
 SEVERAL_STARTS_UP_TO, TOWARDS_MEAN, TRIAL, EARLY_TRIAL = 16, (0.5, 0.25), 0.6, 0.2
 #: descent steps between two passes over all rows. More: cheaper steps, on a less current choice of rows
 ROUND_STEPS = 100
@@ -55,11 +55,11 @@ KMEANS_ROUNDS, KMEANS_ROWS = 10, 4096
 MOST_VALUES = 1 << 26
 #: the most features of points of sparse rows; fewer are those with most of the squared length
 MOST_FEATURES = 1 << 20
-#: with more features, points of sparse rows move in the span of a few directions; with more than the second number, those of
-#: others move in the span of the principal axes that hold this share of the variance, if that saves most of the work
+#: with more features, points of sparse rows move in the span of a few directions; with more than the second number, those
+#: of others move in the span of the principal axes that hold this share of the variance, if that saves most of the work
 WIDE, SEVERAL_FEATURES, SPAN_SHARE = 4096, 128, 0.9
-#: rounds that find the first directions, and the most that a round adds; how often the gradients of points widen the span in
-#: the end, and the steps after each time. More: a lower loss, nearer to that of points in all features, in more time
+#: rounds that find the first directions, and the most that a round adds; how often the gradients of points widen the span
+#: in the end, and the steps after each time. More: a lower loss, nearer to that of points in all features, in more time
 SPAN_ROUNDS, SPAN_DIRECTIONS, WIDENINGS, WIDENED_STEPS = 10, 64, 2, 20
 #: the change of outputs, in standard deviations, by which sparse points may lose entries. More: smaller, coarser models
 ENTRIES_CHANGE = 0.05

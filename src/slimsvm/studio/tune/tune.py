@@ -104,7 +104,6 @@ def _resized(search: Halving, leaders: Sequence[Trial], allowed: float, stage: s
     return good[0].effort.size if good else effort.size
 
 
-
 def fit_best(
     problem: Problem, X: Any, y: Any, sample_weight: Any, best: Trial, search: Halving, constraint: Constraint
 ) -> TuningResult:
