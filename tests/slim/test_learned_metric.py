@@ -12,7 +12,7 @@ from slimsvm.goals import OneVsRest
 from slimsvm.goals.demands import LOSSES, CrossEntropy, Demands
 from slimsvm.kernels import make_kernel
 from slimsvm.limits import Deadline
-from slimsvm.rows.array_losses import ArrayMetricLosses
+from slimsvm.rows.array_metric import ArrayMetricLosses
 from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows

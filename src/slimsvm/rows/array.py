@@ -17,14 +17,11 @@ from scipy.sparse import issparse
 from ..kernels import KERNELS, RBF, Array, Custom, InnerKernel, Kernel, Linear, Matrix, Precomputed
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
-from .array_against import ArrayAgainst
-from .array_backward import backpropagate
 from .array_dual import ArrayDual
-from .array_losses import metric_losses
-from .array_metric import metric_product
+from .array_matrix import ArrayMatrix
+from .array_metric import backpropagate, metric_losses, metric_product
 from .backends import FLOAT32, FLOAT64, Backend, Held, is_out_of_memory
 from .base import GivenRows
-from .cache import RowCache
 from .host import HostRows
 from .metric_problem import MetricLosses, MetricProblem
 from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
@@ -64,26 +61,13 @@ class ArrayRows(GivenRows):
     ) -> None:
         super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids, precision)
         _check(kernel, self.given, backend)
-        self.backend = backend
+        self.backend = self.arrays = backend
         centred = isinstance(kernel, InnerKernel) and kernel.translation_invariant and self.n > 0
-        self._centre = mean_row(_some_of(self.given)) if centred else None
+        self.centre = mean_row(_some_of(self.given)) if centred else None
         self.held = self._uploaded()
         check_finite(self.held.radius)
         self.dtype = self.value_dtype(self.held)
         self.working_set = GPU_WORKING_SET if backend.is_gpu and self.n >= MANY_ROWS else GivenRows.working_set
-        self._cache: RowCache | None = None
-
-    @property
-    def centre(self) -> Array | None:
-        """The mean of some rows if the kernel is translation-invariant, else None."""
-        return self._centre
-
-    @property
-    def cache(self) -> RowCache:
-        """The kernel rows used last, on the device."""
-        if self._cache is None:
-            self._cache = RowCache(self.n, self.dtype, self.cache_mb, self.backend.empty)
-        return self._cache
 
     @property
     def worth_caching(self) -> bool:
@@ -96,7 +80,7 @@ class ArrayRows(GivenRows):
         return not self.backend.is_gpu and super().worth_shrinking
 
     @property
-    def keeps_vectors(self) -> bool:  # type: ignore[override]
+    def keeps_vectors(self) -> bool:
         """Whether the vectors of a dual problem are kept on the device: on a GPU, by torch."""
         on = self.backend
         return on.is_gpu and on.is_torch and on.has_float64 and isinstance(self.kernel, InnerKernel)
@@ -180,11 +164,6 @@ class ArrayRows(GivenRows):
     def metric_losses(self, problem: MetricProblem) -> MetricLosses | None:
         """Return the loss of a model with a learned metric, on the device; None for kernels other than rbf."""
         return metric_losses(self, problem)
-
-    def share_out(self, work: Callable[[int], None], count: int) -> None:
-        """Call work(k) for each k in range(count), one after the other: a device has one queue."""
-        for number in range(count):
-            work(number)
 
     # Kernel values.
 
@@ -282,13 +261,15 @@ class ArrayRows(GivenRows):
                 raise
             return None
 
-    def against(self, points: Matrix, *, exact: bool = True) -> ArrayAgainst:
-        """Return a handle on K(rows, points)."""
-        return ArrayAgainst(self, points, placed=False, exact=exact)
+    def against(self, points: Matrix, *, exact: bool = True) -> ArrayMatrix:
+        return ArrayMatrix(self, points, placed=False, exact=exact)
 
-    def moving(self, placed: Array, *, exact: bool = False) -> ArrayAgainst:
-        """Return a handle on K between the rows and points that move, in coordinates relative to the centre."""
-        return ArrayAgainst(self, placed, placed=True, exact=exact)
+    def moving(self, placed: Array, *, exact: bool = False) -> ArrayMatrix:
+        return ArrayMatrix(self, placed, placed=True, exact=exact)
+
+    def linear(self, values: Array) -> ArrayRows:
+        """Return rows of other features with the linear kernel, on the same device and meter."""
+        return ArrayRows(self.backend, Linear(), values, self.meter, self.cache_mb, precision=self.precision)
 
     # Products with rows as points, through the cache.
 
@@ -399,12 +380,6 @@ def on_device(backend: Backend, X: Any) -> OnDevice:
     if values.dtype not in (backend.xp.float32, getattr(backend.xp, "float64", None)):
         values = backend.cast(values, backend.sum_dtype)
     return OnDevice(backend, values)
-
-
-def linear_rows(values: Any, like: ArrayRows) -> ArrayRows:
-    """Return rows with the linear kernel from values on the device, on the meter of `like`."""
-    there = OnDevice(like.backend, values)
-    return ArrayRows(like.backend, Linear(), there, like.meter, like.cache_mb, precision=like.precision)
 
 
 def _some_of(given: Given) -> Given:

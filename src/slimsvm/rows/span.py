@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Array, Matrix, dense
-from .host import HostRows, linear_rows
-from .host_against import HostAgainst
+from .host import HostRows
+from .host_matrix import HostMatrix
 from .precision import Given, Prepared
 from .threads import one_blas_thread
 
@@ -51,9 +51,9 @@ class SpanRows(HostRows):
         """Return points with all features."""
         return self.whole.outward(placed @ self.basis.T)
 
-    def coordinates(self) -> HostAgainst:
+    def coordinates(self) -> HostMatrix:
         """Return a handle on the coordinates themselves, as kernel values."""
-        return linear_rows(self.prepared.values, self).against(np.eye(self.d))
+        return self.linear(self.prepared.values).against(np.eye(self.d))
 
     def slope_products(self, placed: Array) -> Array:
         """Return sum_x s s' over the rows, (m, m), with s_j the derivative of k(x, z_j) by <x, z_j>."""
