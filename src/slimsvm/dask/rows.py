@@ -124,12 +124,10 @@ class DaskRows(Rows):
 
     @property
     def n(self) -> int:
-        """The number of rows."""
         return self.index.size
 
     @property
     def d(self) -> int:
-        """The number of features."""
         return self.source.shape[1]
 
     def joined(self, found: list[Array]) -> Array:
@@ -157,7 +155,6 @@ class DaskRows(Rows):
         raise NotImplementedError("a metric is learned from rows on one machine")
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:  # noqa: ARG002
-        """Return K(rows, rows[index]) @ V; there is no cache."""
         self.meter.add(self.n * index.size)
         values, norms = self._fetched(index)
         return self.joined(self.source.gathered(self.held, parts.product, self.kernel, values, norms, V))
@@ -207,7 +204,6 @@ class DaskRows(Rows):
         return found
 
     def diagonal(self) -> Array:
-        """Return k(x_i, x_i) for each row."""
         homes = self.source.submitted(self.held, _home, self.kernel)
         self.meter.add(self.n)
         return self.joined(self.source.gathered(homes, _diagonal))
@@ -215,17 +211,14 @@ class DaskRows(Rows):
     # Some of the rows.
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as points of an expansion."""
         return self.kernel.points(self.source[self.index[index]], self.ids[index])
 
     def mean(self, index: Array) -> Array:
-        """Return the mean of some rows, (1, d)."""
         return self.source[self.index[index]].mean(axis=0, dtype=np.float64)[None]
 
     def means(
         self, index: Array, count: int, rng: np.random.Generator, *, rounds: int, weights: Array | None = None
     ) -> Array:
-        """Return the centres of at most `count` clusters of some rows, by k-means."""
         return means(self.source[self.index[index]], count, rounds, rng, weights)
 
     def subset(self, index: Array) -> Any:
@@ -247,7 +240,6 @@ class DaskRows(Rows):
         return HostRows(self.kernel, points, self.meter, self.cache_mb if cache else 0.0, 0.0 if exact else self.error)
 
     def fetch(self, index: Array) -> HostRows:
-        """Return some of the rows in the client process, with float64 kernel values."""
         return HostRows(self.kernel, self.source[self.index[index]], self.meter, 0.0, 0.0, self.ids[index])
 
     def against(self, points: Matrix, *, exact: bool = True) -> DaskMatrix:
@@ -284,27 +276,22 @@ class LocalRows(HostRows):
         self.source, self.index = rows.source, rows.index[index]
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as points of an expansion."""
         return self.kernel.points(self.source[self.index[index]], self.ids[index])
 
     def mean(self, index: Array) -> Array:
-        """Return the mean of some rows, (1, d)."""
         return self.outward(self.prepared.values[index].mean(axis=0, dtype=np.float64)[None])
 
     def means(
         self, index: Array, count: int, rng: np.random.Generator, *, rounds: int, weights: Array | None = None
     ) -> Array:
-        """Return the centres of at most `count` clusters of some rows, by k-means."""
         return means(self.outward(self.prepared.values[index].astype(np.float64)), count, rounds, rng, weights)
 
     def subset(self, index: Array) -> LocalRows:
-        """Return some of the rows."""
         part = super().subset(index)
         part.index = self.index[index]  # type: ignore[attr-defined]
         return part  # type: ignore[return-value]
 
     def fetch(self, index: Array) -> HostRows:
-        """Return some of the rows with float64 kernel values."""
         return HostRows(self.kernel, self.source[self.index[index]], self.meter, 0.0, 0.0, self.ids[index])
 
 

@@ -81,7 +81,6 @@ class ArrayRows(GivenRows):
 
     @property
     def keeps_vectors(self) -> bool:
-        """Whether the vectors of a dual problem are kept on the device: on a GPU, by torch."""
         on = self.backend
         return on.is_gpu and on.is_torch and on.has_float64 and isinstance(self.kernel, InnerKernel)
 
@@ -135,7 +134,6 @@ class ArrayRows(GivenRows):
     # Rows as rows.
 
     def subset(self, index: Array) -> ArrayRows:
-        """Return some of the rows, on the same meter, without a cache."""
         part = copy.copy(self)
         part.given, part.ids, part.held = self.given.take(index), self.ids[index], self.backend.subset(self.held, index)
         part.cache_mb, part._cache = 0.0, None
@@ -154,11 +152,9 @@ class ArrayRows(GivenRows):
         return ArrayRows(self.backend, self.kernel, points, self.meter, cache_mb, error, precision=self.precision)
 
     def fetch(self, index: Array) -> HostRows:
-        """Return some of the rows on the host, with float64 kernel values."""
         return HostRows(self.kernel, self.given.take(index).rows(), self.meter, 0.0, 0.0, self.ids[index])
 
     def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
         return backpropagate(self, placed, V, metric, slopes)
 
     def metric_losses(self, problem: MetricProblem) -> MetricLosses | None:
@@ -175,7 +171,6 @@ class ArrayRows(GivenRows):
         return evaluator(self.backend, self.kernel, B, dtype, summed=summed)
 
     def diagonal(self) -> Array:
-        """Return k(x_i, x_i) for each row; a kernel function is called on the device."""
         if not isinstance(self.kernel, Custom):
             return super().diagonal()
         self.meter.add(self.n)
@@ -183,7 +178,6 @@ class ArrayRows(GivenRows):
         return np.array([float(value[0, 0]) for value in values])
 
     def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
-        """Return K(A, B) in float64 for a few points; a kernel function is called on the device."""
         if not isinstance(self.kernel, Custom):
             return super().among(A, B, placed=placed)
         B = A if B is None else B
@@ -222,11 +216,9 @@ class ArrayRows(GivenRows):
         return on.fetch(out)
 
     def buffer(self, size: int) -> Array:
-        """Return host memory for blocks."""
         return self.backend.host_memory(size, self.dtype)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
-        """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` if given."""
         m, n = index.size, index.size if columns is None else columns.size
         self.meter.add(m * n)
         K = np.empty((m, n), self.dtype) if out is None else out[: m * n].reshape(m, n)
@@ -253,7 +245,6 @@ class ArrayRows(GivenRows):
         return HostRows(self.kernel, X, self.meter, 0.0, self.error, self.ids, precision=self.precision).on_demand()
 
     def dual_vectors(self, problem: Dual, working: Array) -> DualVectors | None:
-        """Return the vectors of a dual problem on the device; None if there is no memory for them."""
         try:
             return ArrayDual(self, problem, working)
         except (MemoryError, RuntimeError) as error:

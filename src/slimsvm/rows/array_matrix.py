@@ -114,7 +114,6 @@ class DeviceFactor:
 
     @property
     def size(self) -> int:
-        """The number of unknowns."""
         return int(self.inverse.shape[0])
 
     def solve(self, right: Array) -> Array:

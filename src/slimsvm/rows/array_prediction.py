@@ -56,7 +56,6 @@ class PlacedPoints:
         self._placed: dict[tuple[np.dtype, np.dtype], Placed] = {}
 
     def product(self, X: Matrix) -> Array:
-        """Return K(X, points) @ V, (n, q)."""
         large = self.precision.is_large(X.shape[0], *self.points.shape) or not self.on.has_float64
         if large and self.on.plain_float32:
             there = self._in(FLOAT32, FLOAT32)

@@ -47,12 +47,10 @@ class GivenRows(Rows):
 
     @property
     def n(self) -> int:
-        """The number of rows."""
         return self.given.n
 
     @property
     def d(self) -> int:
-        """The number of features."""
         return self.given.d
 
     def projected(self, metric: Metric) -> Any:
@@ -74,7 +72,6 @@ class GivenRows(Rows):
         return self._cache
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
-        """Return K(rows, rows[index]) @ V; `keep` caches the kernel rows (None: if that is faster)."""
         if not (self.worth_caching if keep is None else keep):
             self.meter.add(self.n * index.size)
             return self._product_with(index, V)
@@ -108,27 +105,22 @@ class GivenRows(Rows):
         return found
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as points of an expansion."""
         return self.kernel.points(self.given.take(index).rows(), self.ids[index])
 
     def mean(self, index: Array) -> Array:
-        """Return the mean of some rows, (1, d)."""
         return dense(self.given.take(index).rows().mean(axis=0))[None]
 
     def means(
         self, index: Array, count: int, rng: np.random.Generator, *, rounds: int, weights: Array | None = None
     ) -> Array:
-        """Return the centres of at most `count` clusters of some rows, by k-means."""
         return means(self.given.take(index).rows(), count, rounds, rng, weights)
 
     def diagonal(self) -> Array:
-        """Return k(x_i, x_i) for each row."""
         self.meter.add(self.n)
         parts = [self.kernel.diagonal(rows, self.ids[some]) for some, rows in self.given.blocks()]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
-        """Return K(A, B) in float64 for a few points, B = A by default; `placed` points are relative to the centre."""
         B = A if B is None else B
         if not (isinstance(self.kernel, Precomputed) or issparse(A) or issparse(B)):
             return super().among(A, B, placed=placed)

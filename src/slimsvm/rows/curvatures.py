@@ -14,6 +14,7 @@ from .._core import core
 from ..kernels import Array
 
 if TYPE_CHECKING:
+    from .kernel_matrix import KernelMatrix
     from .protocol import Factor
 
 
@@ -31,7 +32,6 @@ class HostFactor:
 
     @property
     def size(self) -> int:
-        """The number of unknowns."""
         return self.lower.shape[0]
 
     def solve(self, right: Array) -> Array:

@@ -58,7 +58,6 @@ class CompiledRows:
         return steps, gap
 
     def product(self, signed: Array) -> Array:
-        """Return K @ signed, (n,) in float64."""
         before, out = self.compiled.evaluated, np.zeros(self.n)
         self.compiled.add_product(signed, out)
         self.meter.add(self.n * (self.compiled.evaluated - before))
@@ -72,7 +71,6 @@ class CompiledPairs:
         self.rows, self.meter, self.scale, self.norms = rows, meter, scale, (scale * rows.norms).astype(np.float32)
 
     def solve(self, own: Array, others: Array, *arguments: Any) -> None:
-        """Solve the rows `own` of a class against the rows of others; `arguments` are the others of `core.rbf_pairs`."""
         self.meter.add(core.rbf_pairs(self.scale, self.rows.values, self.norms, own, others, *arguments))
 
 
@@ -153,7 +151,6 @@ class HostRows(GivenRows):
     # Rows as rows.
 
     def subset(self, index: Array) -> HostRows:
-        """Return some of the rows, on the same meter, without a cache."""
         part = copy.copy(self)
         part.given, part.ids, part.prepared = self.given.take(index), self.ids[index], self.prepared.take(index)
         part.cache_mb, part._cache, part.boxes = 0.0, None, self.boxes.anew()
@@ -196,7 +193,6 @@ class HostRows(GivenRows):
         return np.sort(np.argsort(-lengths, kind="stable")[:most])
 
     def on_features(self, features: Array) -> NarrowRows:
-        """Return the rows, which must be sparse, for points with these features only."""
         if not self.prepared.sparse:
             raise ValueError("points with some features only need sparse rows, and these are dense")
         return NarrowRows(self, features)
@@ -212,14 +208,12 @@ class HostRows(GivenRows):
         return in_principal_span(self, share) if self.d > several else None
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> HostRows:
-        """Return other rows on the same meter; with a precomputed kernel, those of these rows with the given numbers."""
         if isinstance(self.kernel, Precomputed):
             return self.subset(self._places(points))
         error, cache_mb = 0.0 if exact else self.error, self.cache_mb if cache else 0.0
         return HostRows(self.kernel, points, self.meter, cache_mb, error, crew=self.crew, precision=self.precision)
 
     def fetch(self, index: Array) -> HostRows:
-        """Return some of the rows with float64 kernel values."""
         chosen = self.given.take(index)
         return HostRows(self.kernel, chosen.rows(), self.meter, 0.0, 0.0, self.ids[index], crew=self.crew)
 
@@ -240,7 +234,6 @@ class HostRows(GivenRows):
         return tiles_against(self.kernel, rows, self.given, points, self.error, self.crew, self.dtype, metric, precision)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
-        """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` if given."""
         self.meter.add(index.size * (index if columns is None else columns).size)
         rows = self.prepared.take(index)
         if columns is None and isinstance(self.kernel, InnerKernel):
@@ -267,11 +260,9 @@ class HostRows(GivenRows):
         return HostRows(Linear(), values, self.meter, self.cache_mb, crew=self.crew, precision=self.precision)
 
     def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
         return backpropagate(self, placed, V, metric, slopes)
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
-        """Call work(k) for each k in range(count), one in each thread."""
 
         def each(numbers: slice) -> None:
             for number in range(numbers.start, numbers.stop):

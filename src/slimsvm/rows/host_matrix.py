@@ -70,7 +70,6 @@ class HostMatrix(KernelMatrix):
             self.K = self.memory = np.empty((self.rows.n, 0), self.rows.dtype)
 
     def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
-        """Evaluate K for other points and return the new K @ V, both in one pass."""
         self.points, self.placed = placed, True
         return self._evaluate(self._tiles(placed, metric), V)
 
@@ -173,13 +172,11 @@ class HostMatrix(KernelMatrix):
         return self._summed(self.rows.n, 0, sums, (q, self.size), cost=q * self.size // 4).T
 
     def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:
-        """Return curvatures of `count` outputs; the compiled ones are for points that stay."""
         if self._compiled and count > 1 and not growing and ssyrk() is not None:
             return CompiledCurvatures(self.K, count)
         return RunningCurvatures(self, count)
 
     def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
-        """Return the gradient by points and metric, in parts of the rows."""
         from .host_backward import metric_pullback
 
         return metric_pullback(self, W, V, metric)
