@@ -13,10 +13,10 @@ from slimsvm import SlimSVC
 from slimsvm.estimators import fit_reporting
 from slimsvm.reducers import Slim
 from slimsvm.rows.array_matrix import ArrayMatrix
-from slimsvm.rows.array_prediction import PlacedPoints
 from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.base import GivenRows
 from slimsvm.rows.host_matrix import HostMatrix
+from slimsvm.rows.prediction import PlacedPoints
 from slimsvm.solvers.smo import SmoState
 
 rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Kernel values of points with a learned metric, between rows on a device and these points.
+"""Kernel values and gradients of points with a learned metric, and the loss of such a model, on a device.
 
 For kernels of the inner product the points contain the squared factors, <f x, f z> = <x, f^2 z>, and only the norms of the
 rows change. Other kernels multiply the rows of a tile by the factors.
@@ -120,7 +120,13 @@ GPU_BATCH, GPU_BATCHES = 1 << 15, 8
 
 
 class ArrayMetricLosses:
-    """`MetricLosses` on a device. Large mini-batches are float32, whose rounding is below their sampling noise."""
+    """`MetricLosses` on a device (the rbf kernel). Large mini-batches are float32: rounding is below their sampling noise.
+
+        K_ij = exp(-gamma w_j (|f x_i|^2 + |f z_j|^2 - 2 <x_i, f^2 z_j>)) = exp(<(x_i, |f x_i|^2, 1), r_j>)
+
+    One product gives all exponents, and with one output one more product gives all sums over rows that the gradient needs:
+    K' (W * (x, |f x|^2, 1)). So a kernel value is written twice and read a few times, for any number of features.
+    """
 
     def __init__(self, rows: ArrayRows, problem: MetricProblem) -> None:
         self.rows, self.problem, self.on, self.xp = rows, problem, rows.backend, rows.backend.xp
