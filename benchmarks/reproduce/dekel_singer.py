@@ -133,7 +133,8 @@ def falls(maps: Maps | None) -> Claim:
         figures.append(f"s = 100 is worse than the best s for {sum(held)} of {len(held)} budgets")
     claim = Claim.of(words, not failing, maps.listed(figures))
     if failing and min(failing) >= DARK:
-        return claim.differing(f"{len(failing)} map row is dark for every s with the paper's C")
+        number = f"{len(failing)} budgets are" if len(failing) > 1 else "one budget is"
+        return claim.differing(f"{number} dark for every s with the paper's C")
     return claim
 
 
@@ -194,7 +195,7 @@ def draw(rows: list[Row], file: Path) -> None:
     kinds = [(ending, norm) for ending in ENDINGS for norm in NORMS]
     for axes, (ending, norm) in zip(panels, kinds, strict=True):
         table = [[100 * found.get((ending, norm, str(b), str(s)), np.nan) for s in sizes] for b in sizes]
-        image = axes.pcolormesh(sizes, sizes, np.array(table), vmin=0, vmax=50, cmap="gray_r")
+        image = axes.pcolormesh(sizes, sizes, np.array(table), vmin=0, vmax=50, cmap="gray_r", rasterized=True)
         axes.set(title=f"budget-{norm.upper()}, {ending}", xlabel="weights kept, s")
     panels[0].set_ylabel("budget, B")
     figure.colorbar(image, ax=panels, label="test error, %")
