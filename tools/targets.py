@@ -32,8 +32,14 @@ int main(void)
 {{
     float x[{upper}_FEATURES];
     while (fread(x, sizeof x, 1, stdin) == 1) {{
+#ifdef {upper}_TARGETS
+        float values[{upper}_TARGETS];
+        {prefix}_predict(x, values);
+        fwrite(values, sizeof values, 1, stdout);
+#else
         {kind} found = {prefix}_predict(x);
         fwrite(&found, sizeof found, 1, stdout);
+#endif
 #ifdef {upper}_SCORES
         float scores[{upper}_SCORES];
         {prefix}_scores(x, scores);
@@ -55,8 +61,15 @@ int main(void)
     while (fread(&count, sizeof count, 1, stdin) == 1) {{
         if (fread(index, sizeof *index, count, stdin) != count || fread(value, sizeof *value, count, stdin) != count)
             return 1;
+#ifdef {upper}_TARGETS
+        float values[{upper}_TARGETS];
+        if ({prefix}_predict_sparse(index, value, count, values))
+            return 1;
+        fwrite(values, sizeof values, 1, stdout);
+#else
         {kind} found = {prefix}_predict_sparse(index, value, count);
         fwrite(&found, sizeof found, 1, stdout);
+#endif
 #ifdef {upper}_SCORES
         float scores[{upper}_SCORES] = {{0}};
         int32_t failed = {prefix}_scores_sparse(index, value, count, scores);
@@ -158,16 +171,21 @@ def run_c(
     source: Path, artefact: Artefact, X: Array, compiler: Sequence[str] = ("gcc",), emulator: Sequence[str] = ()
 ) -> Outcome:
     """Run an exported C model on this machine, or in an emulator."""
-    value = artefact.decision is Decision.VALUE
+    value = artefact.decision in (Decision.VALUE, Decision.VALUES)
     with tempfile.TemporaryDirectory() as folder:
         program = compile_c(source, Path(folder), compiler, "float" if value else "int")
         rows = np.ascontiguousarray(X, dtype=np.float32).tobytes()
         done = subprocess.run([*emulator, program], input=rows, capture_output=True, check=True)
     if value:
-        return Outcome(np.frombuffer(done.stdout, dtype=np.float32).astype(np.float64), None)
+        return Outcome(_values(np.frombuffer(done.stdout, dtype=np.float32).astype(np.float64), artefact), None)
     found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.float32, (artefact.scores,))])
     labels = artefact.classes[found["label"]] if artefact.classes.size else found["label"]
     return Outcome(labels, found["scores"].astype(np.float64))
+
+
+def _values(found: Array, artefact: Artefact) -> Array:
+    """Return values as `predict` does: a column for each of several targets."""
+    return found.ravel() if artefact.decision is Decision.VALUE else found.reshape(-1, artefact.outputs)
 
 
 def run_c_integers(source: Path, held: Integers, X: Array, compiler: Sequence[str] = ("gcc",)) -> Outcome:
@@ -214,7 +232,7 @@ def run_c_learning(
 
 def run_c_sparse(source: Path, artefact: Artefact, rows: Sequence[Entries]) -> Outcome:
     """Run an exported C model on sparse rows. Labels are numbers of classes; refused rows have scores of NaN."""
-    value = artefact.decision is Decision.VALUE
+    value = artefact.decision in (Decision.VALUE, Decision.VALUES)
     given = b"".join(
         np.uint32(len(index)).tobytes() + np.array(index, np.uint32).tobytes() + np.array(values, np.float32).tobytes()
         for index, values in rows
@@ -224,7 +242,7 @@ def run_c_sparse(source: Path, artefact: Artefact, rows: Sequence[Entries]) -> O
         program = compile_c(source, Path(folder), kind="float" if value else "int", main=SPARSE_MAIN, most=most)
         done = subprocess.run([program], input=given, capture_output=True, check=True)
     if value:
-        return Outcome(np.frombuffer(done.stdout, dtype=np.float32).astype(np.float64), None)
+        return Outcome(_values(np.frombuffer(done.stdout, dtype=np.float32).astype(np.float64), artefact), None)
     entry = [("label", np.int32), ("failed", np.int32), ("scores", np.float32, (artefact.scores,))]
     found = np.frombuffer(done.stdout, dtype=entry)
     return Outcome(found["label"], np.where(found["failed"][:, None] != 0, np.nan, found["scores"].astype(np.float64)))
@@ -239,8 +257,8 @@ def run_onnx(source: Path, artefact: Artefact, X: Array) -> Outcome:
 
 def onnx_outcome(artefact: Artefact, results: Sequence[Array]) -> Outcome:
     """Return what a session returned: a column of values, or labels and scores, which are [-f, f] for two classes."""
-    if artefact.decision is Decision.VALUE:
-        return Outcome(results[0].ravel(), None)
+    if artefact.decision in (Decision.VALUE, Decision.VALUES):
+        return Outcome(_values(results[0], artefact), None)
     labels, scores = results
     return Outcome(labels.ravel(), scores[:, 1:] if artefact.decision is Decision.SIGN else scores)
 
@@ -290,14 +308,14 @@ PLAIN = {
 }
 
 
-def run_json(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: ARG001
+def run_json(source: Path, artefact: Artefact, X: Array) -> Outcome:
     """Evaluate an exported JSON file by plain loops over its numbers."""
     model = json.loads(source.read_text())
     kernel, classes = model["kernel"], np.array(model["classes"])
     outputs = np.array([_json_outputs(model, PLAIN[kernel["name"]], row) for row in X])
     goal = model["goal"]
     if goal["name"] == "regression":
-        return Outcome(outputs.ravel(), None)
+        return Outcome(_values(outputs, artefact), None)
     if goal["name"] == "novelty":
         return Outcome(np.where(outputs.ravel() < 0, -1, 1), outputs)
     if len(classes) == 2:

@@ -3,7 +3,7 @@
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
 estimator. Values that JSON does not have are objects with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and
 so on; `_Writer` and `values.Reader` know all tags. A new kernel, goal, trainer or reducer can be saved once it is in its
-table, a new scaler once it is in `importers.scalers`. Another kind of part is a line in `KINDS`.
+table, a new scaler once it is in `importers.around`. Another kind of part is a line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ from ..calibration import CALIBRATIONS, Conformal
 from ..estimators import MACHINES
 from ..estimators.streams import learning_of
 from ..goals import CLASSIFIERS, GOALS
-from ..importers.around import is_identity, target_scaling, unwrapped
+from ..importers.around import SCALERS, is_identity, target_scaling, unwrapped, words_before
 from ..importers.scaler_kinds import NOTHING
-from ..importers.scalers import SCALERS
-from ..importers.vectorizers import words_before
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
 from ..learning import Learning as RowByRow
@@ -393,14 +391,15 @@ def _dump_targets(model: Any, writer: _Writer, name: str) -> Entry:
 
 def _load_targets(entry: Entry, reader: Reader) -> Any:
     transformer, regressor = entry.get("transformer"), _load(entry_of(entry, "regressor", dict), reader)
-    _check(unwrapped(regressor)[-1].goal_.name == "regression", "a transformer of targets around no regression")
+    goal = unwrapped(regressor)[-1].goal_
+    _check(goal.name == "regression", "a transformer of targets around no regression")
     if transformer is not None:
         transformer = _load_transformer(transformer, reader)
-        _check(type(transformer) in SCALERS and transformer.n_features_in_ == 1, "targets and their scaler")
+        _check(type(transformer) in SCALERS and transformer.n_features_in_ == goal.outputs, "targets and their scaler")
     model = TransformedTargetRegressor(clone(regressor), transformer=None if transformer is None else clone(transformer))
     nothing = FunctionTransformer(validate=True, check_inverse=False)
     model.regressor_ = regressor
-    model.transformer_ = nothing.fit(np.zeros((1, 1))) if transformer is None else transformer
+    model.transformer_ = nothing.fit(np.zeros((1, goal.outputs))) if transformer is None else transformer
     model._training_dim = 2 if entry.get("axes") == 2 else 1
     return model
 
@@ -551,8 +550,12 @@ def _check_values(goal: Any) -> None:
     """Check the numbers of a goal with real targets."""
     for field in dataclasses.fields(goal):
         value = getattr(goal, field.name)
-        number = isinstance(value, float) and 0 <= value < math.inf
-        _check(number, f"the goal has {short(value)} for {field.name}")
+        if field.name == "outputs":
+            _check(type(value) is int and 1 <= value <= MOST_FEATURES, f"the goal has {short(value)} targets")
+            continue
+        each = value if isinstance(value, tuple) and len(value) == goal.outputs else (value,)
+        numbers = all(isinstance(number, float) and 0 <= number < math.inf for number in each)
+        _check(numbers, f"the goal has {short(value)} for {field.name}")
 
 
 def _check_classes(classes: Any, goal: Any) -> None:

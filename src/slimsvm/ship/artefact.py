@@ -143,6 +143,14 @@ class Artefact:
                 f"{target} has no projection, and this model was learned with one; train with metric='both' or 'fixed'"
             )
 
+    def check_one_target(self, target: str) -> None:
+        """Raise ValueError if predictions are of several targets, for a target format that has one value."""
+        if self.decision is Decision.VALUES:
+            raise ValueError(
+                f"{target} holds one value for a row, and this model predicts {self.outputs} targets; write C, JavaScript, "
+                "ONNX or JSON, or train a model for each target"
+            )
+
     def check_rows(self, target: str, *, tables: bool = False) -> None:
         """Raise ValueError if rows are texts, or those of a table, for a target that takes numbers only."""
         if self.words is not None:

@@ -43,7 +43,7 @@ def rule_of(a: Artefact) -> str:
 
 def check_learning(a: Artefact) -> Learning:
     """Return how a model learns on; raise ValueError that says what can where it cannot."""
-    if a.learning is None:
+    if a.learning is None or (a.goal.real and a.outputs > 1):
         raise ValueError(
             f"update=True is for models that learn row by row, of trainer={' or '.join(map(repr, LEARNERS))}, with the "
             "support vectors that the trainer left; this one is of another trainer, was shrunk or compressed, or is of a "

@@ -447,6 +447,8 @@ PUBLIC float row_predict(const Input *x)
     outputs(x, out);
     return out[0];
 }
+#elif DECISION == VALUES
+/* row_predict is the function of outputs. */
 #elif DECISION == DAG
 PUBLIC int row_predict(const Input *x)
 {
@@ -487,6 +489,22 @@ static int is_valid(const uint32_t *index, size_t count)
     return 1;
 }
 
+#if DECISION == VALUES
+void model_predict(const float *x, float *values)
+{
+    const Row row = { x, NULL, FEATURES };
+    row_predict(&row, values);
+}
+
+int model_predict_sparse(const uint32_t *index, const float *value, size_t count, float *values)
+{
+    const Row row = { value, index, count };
+    if (!is_valid(index, count))
+        return -1;
+    row_predict(&row, values);
+    return 0;
+}
+#else
 Prediction model_predict(const float *x)
 {
     const Row row = { x, NULL, FEATURES };
@@ -498,8 +516,9 @@ Prediction model_predict_sparse(const uint32_t *index, const float *value, size_
     const Row row = { value, index, count };
     return is_valid(index, count) ? row_predict(&row) : INVALID;
 }
+#endif
 
-#if DECISION != VALUE_ITSELF
+#if DECISION != VALUE_ITSELF && DECISION != VALUES
 void model_scores(const float *x, float *scores)
 {
     const Row row = { x, NULL, FEATURES };

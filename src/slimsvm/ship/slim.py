@@ -116,7 +116,7 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
         learning.check(points.shape[0], bias.size, classes.size)
     artefact = replace(artefact, precision=function.precision, learning=learning).with_metric(metric).settled()
     for target in reversed(targets):
-        scaling = _scaling([target], reader, 1)
+        scaling = _scaling([target], reader, goal.outputs)
         artefact = artefact if scaling is None else artefact.with_values(scaling)
     return artefact
 

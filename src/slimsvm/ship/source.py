@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..calibration import Conformal
 from ..goals import Goal
-from ..importers.around import is_identity, target_scaling, unwrapped
+from ..importers.around import is_identity, target_scaling, unwrapped, words_before
 from ..importers.models import import_model, is_known
-from ..importers.vectorizers import words_before
 from ..kernels import Custom, Kernel
 from ..learning import Learning
 from ..metric import Metric

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from . import names
 from .arguments import Argument, Option, ParameterError, UsageError, parse
-from .interrupts import INTERRUPTED, raise_on_interrupt
+from .interrupts import INTERRUPTED, StoppedEarly, finished_or_best, raise_on_interrupt, saying_what_was_written
 from .parse import (
     SEARCH,
     Balanced,
@@ -68,7 +68,6 @@ from .render import (
     show_result,
     show_warning,
 )
-from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 from .tasks import check_methods, check_multiclass, make_estimator, own_settings, quality, task_of
 from .tradeoffs import report, tradeoff
 from .tuning import tune
@@ -285,7 +284,7 @@ def predict(
         values = wanted(X).reshape(X.shape[0], -1)
         lines = [" ".join(map(repr, row)) for row in values.tolist()]
     else:
-        lines = [str(found) for found in predicted]
+        lines = [" ".join(map(str, found)) if predicted.ndim > 1 else str(found) for found in predicted]
     raise_on_interrupt()
     if output is not None:
         write_whole(output, ["".join(f"{line}\n" for line in lines).encode()])
@@ -293,7 +292,7 @@ def predict(
         sys.stdout.writelines(f"{plain(line) if sys.stdout.isatty() else line}\n" for line in lines)
     if wanted is not None and predictor.task == "classify":
         print(order_of(predictor.classes, values.shape[1]), file=sys.stderr)
-    known = quality(predictor.task, predicted, y)
+    known = quality(predictor.task, predicted, y) if predicted.ndim == 1 else None
     if known is not None:
         print(*known, file=sys.stderr)
 
