@@ -21,8 +21,7 @@ from slimsvm.papers.slmc import OBJECTIVES, SLMC
 from slimsvm.reducers import Prune, SpSVM
 from slimsvm.reducers.prune import balanced_bias
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.basis import EXACT, bordered, squared_loss
-from slimsvm.solvers.refit import Refit
+from slimsvm.solvers.basis import EXACT, Refit, bordered, squared_loss
 from slimsvm.trainers import SMO
 
 PAIRS = range(3)

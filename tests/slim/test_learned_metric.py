@@ -9,9 +9,7 @@ from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array
 
 from slimsvm.goals import OneVsRest
-from slimsvm.goals.cross_entropy import CrossEntropy
-from slimsvm.goals.demands import Demands
-from slimsvm.goals.row_loss import LOSSES
+from slimsvm.goals.demands import LOSSES, CrossEntropy, Demands
 from slimsvm.kernels import make_kernel
 from slimsvm.limits import Deadline
 from slimsvm.rows.array_losses import ArrayMetricLosses

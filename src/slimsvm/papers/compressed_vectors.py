@@ -31,9 +31,9 @@ from ..limits import Deadline
 from ..model import Expansion, Task
 from ..reducers.base import Models, Reducer
 from ..rows.protocol import Against, Rows
+from ..solvers.basis import Refit
 from ..solvers.cholesky import GrowingCholesky
 from ..solvers.descent import DescentSettings, descend
-from ..solvers.refit import Refit
 
 #: a support vector is linearly dependent if at most this share of its squared length is outside the span of the chosen
 #: points. With an indefinite kernel the share may be below 0, and (6) would have no minimum

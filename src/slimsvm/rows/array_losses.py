@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..goals.cross_entropy import SHARPNESS, CrossEntropy
-from ..goals.demands import Demands
+from ..goals.demands import SHARPNESS, CrossEntropy, Demands
 from ..kernels import RBF, Array
 from ..kernels.metric_gradients import gaussian_gradient
 from .backends import FLOAT32
