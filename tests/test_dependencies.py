@@ -40,7 +40,7 @@ def test_dependencies_are_declared():
 
 #: the rooms of the package, and those of the studio; each imports those before it, and itself
 ROOMS = """
-    text budget parameters checks clock states run rounding scaling words calibration pairs goals kernels
+    text budget learning parameters checks clock states run rounding scaling words calibration pairs goals kernels
     metric c_bytes _core rows versions model limits selection solvers trainers reducers slim papers importers tables
     estimators files ship dask studio.tune studio.tradeoff studio.displays studio.report studio.cli displays __main__
 """.split()  # noqa: SIM905

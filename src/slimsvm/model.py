@@ -296,7 +296,7 @@ class Task:
     @property
     def n_validation(self) -> int:
         """The number of validation rows."""
-        return self.holdout.labels.size if self.holdout else 0
+        return self.holdout.labels.shape[0] if self.holdout else 0
 
     def sample(self, most: int) -> Array:
         """Return the numbers of all rows, or a sorted random subset of `most` of them."""

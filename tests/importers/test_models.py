@@ -146,14 +146,6 @@ def test_a_kernel_ridge_that_we_cannot_compute_is_refused(model, words):
         import_model(model.fit(X, Y))
 
 
-def test_several_outputs_are_refused():
-    both = np.column_stack([Y, -Y])
-    with pytest.raises(ValueError, match="2 outputs; fit one KernelRidge for each"):
-        import_model(KernelRidge().fit(X, both))
-    with pytest.raises(ValueError, match="2 outputs; fit one for each"):
-        import_model(GaussianProcessRegressor(optimizer=None).fit(X, both))
-
-
 def test_no_regularisation_is_a_large_c():
     assert import_model(KernelRidge(kernel="rbf", alpha=1e-14).fit(X, Y)).params["C"] == 1e12
 

@@ -119,6 +119,8 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
 
     #: what y is: "classes", "values" or "none"
     _labels_are = "classes"
+    #: whether y may have several columns
+    _several_targets: ClassVar[bool] = False
     #: parameters of scikit-learn's estimators that are others here, and what to give instead
     _other_parameters = MappingProxyType(
         {
@@ -359,7 +361,7 @@ def _within_spread(trainer: Any, goal: Any) -> Any:
     """
     if not goal.real or not goal.labelled or not hasattr(trainer, "tol"):
         return trainer
-    return replace(trainer, tol=trainer.tol * min(1.0, float(np.sqrt(goal.variance))))
+    return replace(trainer, tol=trainer.tol * min(1.0, float(np.sqrt(np.min(goal.variance)))))
 
 
 def _shrinks(estimator: Any, trainer: Any) -> bool:

@@ -66,6 +66,11 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         splits_with, score_with = self._routed(sample_weight, params)
         given_X = X
         X, y = training_rows(template, X, y, least=2)
+        if y.ndim > 1:
+            raise ValueError(
+                f"{type(self).__name__} chooses the settings of one target, and y has {y.shape[1]} columns; give one of "
+                "them, or choose for all by scikit-learn's GridSearchCV around a SlimSVR"
+            )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         _check_no_negative(weights)
         cv = check_cv(self.cv, y, classifier=template._labels_are == "classes")

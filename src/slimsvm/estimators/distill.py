@@ -130,6 +130,10 @@ def distill(
     check_time_limit(time_limit)
     deadline, seed = Deadline(time_limit), seed_of(random_state)
     X = X if hasattr(X, "shape") else np.asarray(X)
+    if y is not None and len(np.shape(y)) == 2 and np.shape(y)[1] > 1:
+        raise ValueError(
+            f"y has {np.shape(y)[1]} columns, and a student has one target; distil one teacher for each of them"
+        )
     given = Teacher.of(teacher, None if y is None else column_or_1d(y), X.shape[1] if len(X.shape) == 2 else None)
     rows = _Rows.of(given, X, y, X_unlabelled, sample_weight, groups)
     return _Trial(rows, _template(student, rows, budget, seed), cv, seed, deadline, verbose).best()

@@ -322,7 +322,7 @@ def warm_start(estimator: Any, trainer: Any, problem: Problem) -> tuple[Any, ...
     start: Start | None = getattr(estimator, "_start", None)
     if start is None:
         return ()
-    shape = problem.labels.size, problem.goal.outputs
+    shape = problem.n, problem.goal.outputs
     if tuple(start.dual.shape) != shape:
         raise ValueError(
             f"warm_start=True starts from the coefficients of the last fit, {start.dual.shape[0]} rows and "

@@ -121,4 +121,4 @@ def target_scaling(transformer: Any) -> Scaling:
             f"may have one of {', '.join(kind.__name__ for kind in SCALERS)}, which is one multiplication. Ship the model "
             "inside, model.regressor_, and apply model.transformer_.inverse_transform to its values in your program"
         )
-    return SCALERS[type(transformer)].scaling(transformer, 1)
+    return SCALERS[type(transformer)].scaling(transformer, transformer.n_features_in_)

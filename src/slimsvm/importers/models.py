@@ -8,16 +8,18 @@ details, so their expansion is compared with their own predictions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from scipy.sparse import vstack as sparse_vstack
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Product, Sum, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, pairwise_kernels
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 
@@ -229,25 +231,20 @@ def is_kernel_ridge(model: Any) -> bool:
 
 
 def import_kernel_ridge(ridge: Any) -> Imported:
-    """Return the expansion inside a fitted KernelRidge of one output.
+    """Return the expansion inside a fitted KernelRidge.
 
     KernelRidge minimises sum_i (y_i - f(x_i))^2 + alpha |f|^2, which is slim's loss for C = 1 / alpha and no tube.
     """
     check_is_fitted(ridge)
     dual = np.asarray(ridge.dual_coef_, dtype=np.float64).reshape(ridge.X_fit_.shape[0], -1)
-    if dual.shape[1] != 1:
-        raise ValueError(
-            f"cannot shrink a KernelRidge of {dual.shape[1]} outputs; fit one KernelRidge for each output and shrink each "
-            "of them"
-        )
     n_features = ridge.X_fit_.shape[1]
     params = {"kernel": _name(ridge), "gamma": 1.0 / n_features if ridge.gamma is None else float(ridge.gamma)}
     params |= {"degree": _degree(ridge), "coef0": float(ridge.coef0)}
     kernel = make_kernel(params["kernel"], gamma=params["gamma"], degree=params["degree"], coef0=params["coef0"])
     alpha = float(np.max(ridge.alpha))
     params |= {"C": 1.0 / alpha if alpha * LARGEST_C > 1 else LARGEST_C, "epsilon": 0.0}
-    model = Expansion(kernel, _points(ridge), dual, np.zeros(1))
-    return Imported(model, Regression(), NO_CLASSES, n_features, params, squared=True)
+    model = Expansion(kernel, _points(ridge), dual, np.zeros(dual.shape[1]))
+    return Imported(model, Regression(outputs=dual.shape[1]), NO_CLASSES, n_features, params, squared=True)
 
 
 def _name(ridge: Any) -> Any:
@@ -288,21 +285,17 @@ def import_gaussian_process(process: Any) -> Imported:
     """
     check_is_fitted(process, "alpha_")
     dual = np.asarray(process.alpha_, dtype=np.float64).reshape(process.X_train_.shape[0], -1)
-    if dual.shape[1] != 1:
-        raise ValueError(
-            f"cannot shrink a GaussianProcessRegressor of {dual.shape[1]} outputs; fit one for each output and shrink each "
-            "of them"
-        )
     amplitude, length, noise = _parts(process.kernel_)
     rows = np.asarray(process.X_train_, dtype=np.float64)
     gamma = 0.5 / length**2
     # |f|^2 with the kernel amplitude * k is |f|^2 with k, divided by the amplitude
     C = amplitude / max(float(np.mean(process.alpha)) + noise, 1e-12)
     params = {"kernel": "rbf", "gamma": gamma, "C": C, "epsilon": 0.0}
-    deviation, mean = float(np.ravel(process._y_train_std)[0]), float(np.ravel(process._y_train_mean)[0])
+    of_targets = process._y_train_std, process._y_train_mean
+    deviation, mean = (np.broadcast_to(np.ravel(part), dual.shape[1:]) for part in of_targets)
     kernel = make_kernel("rbf", gamma=gamma, degree=1, coef0=0.0)
-    model = Expansion(kernel, rows, dual * amplitude * deviation, np.array([mean]))
-    return Imported(model, Regression(), NO_CLASSES, rows.shape[1], params, squared=True)
+    model = Expansion(kernel, rows, dual * amplitude * deviation, mean.astype(np.float64))
+    return Imported(model, Regression(outputs=dual.shape[1]), NO_CLASSES, rows.shape[1], params, squared=True)
 
 
 def _parts(kernel: Any) -> tuple[float, float, float]:
@@ -326,11 +319,44 @@ def _parts(kernel: Any) -> tuple[float, float, float]:
     )
 
 
+def is_several(model: Any) -> bool:
+    """Return whether this is a MultiOutputRegressor."""
+    return isinstance(model, MultiOutputRegressor)
+
+
+def import_several(model: Any) -> Imported:
+    """Return the expansion of several targets inside a MultiOutputRegressor: the points of all its regressors."""
+    check_is_fitted(model)
+    parts = [import_model(each) for each in model.estimators_]
+    first, kernels = parts[0], [part.model.kernel for part in parts]
+    if any(part.goal.n_classes or part.squared != first.squared for part in parts) or kernels != kernels[:1] * len(parts):
+        raise ValueError(
+            "cannot join the regressors of a MultiOutputRegressor whose kernels differ, "
+            f"{', '.join(sorted({repr(kernel) for kernel in kernels}))}; fit them with one gamma, or shrink each of them"
+        )
+    stacked: Any = [part.model.points for part in parts]
+    if any(map(issparse, stacked)):
+        points = sparse_vstack(stacked, format="csr")
+        place = np.arange(points.shape[0])
+    else:  # a row that several of them have is one point
+        points, place = np.unique(np.vstack(stacked), axis=0, return_inverse=True)
+    coef, begin = np.zeros((points.shape[0], len(parts))), 0
+    for column, part in enumerate(parts):
+        np.add.at(coef[:, column], place.ravel()[begin : begin + part.model.size], part.model.coef[:, 0])
+        begin += part.model.size
+    bias = np.concatenate([part.model.bias for part in parts])
+    costs = {"C": float(np.mean([part.params["C"] for part in parts]))}
+    goal = Regression(float(first.params["epsilon"]), outputs=len(parts))
+    whole = replace(first.model, points=points, coef=coef, bias=bias)
+    return replace(first, model=whole, goal=goal, params=first.params | costs)
+
+
 #: description -> (whether a model is of this kind, its importer); the first that matches is used
 IMPORTERS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Imported]]] = {
     "an SVC, NuSVC, SVR, NuSVR or OneClassSVM of scikit-learn": (is_svm, import_svm),
     "a KernelRidge": (is_kernel_ridge, import_kernel_ridge),
     "a GaussianProcessRegressor": (is_gaussian_process, import_gaussian_process),
+    "a MultiOutputRegressor of them": (is_several, import_several),
     "an SVM with the attributes of scikit-learn's": (is_lookalike, import_lookalike),
 }
 

@@ -22,18 +22,19 @@ from .problem import Problem
 
 @dataclass(frozen=True)
 class Units:
-    """A mean and a scale: value = centre + scale * standardised value."""
+    """A mean and a scale: value = centre + scale * standardised value; of several targets an array of each."""
 
-    centre: float = 0.0
-    scale: float = 1.0
+    centre: Any = 0.0
+    scale: Any = 1.0
 
     @classmethod
     def of(cls, values: Array, weights: Array) -> Units:
-        """Return the weighted mean and standard deviation of values; a scale of 1 if all are equal."""
-        centre = float(np.average(values, weights=weights))
-        spread = float(np.sqrt(np.average(np.square(values - centre), weights=weights)))
+        """Return the weighted mean and standard deviation of each target; a scale of 1 if all values are equal."""
+        centre = np.average(values, axis=0, weights=weights)
+        spread = np.sqrt(np.average(np.square(values - centre), axis=0, weights=weights))
         # differences that are only rounding are no spread
-        return cls(centre, spread if spread > 1e-12 * abs(centre) else 1.0)
+        scale = np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)
+        return cls(centre, scale) if np.ndim(scale) else cls(float(centre), float(scale))
 
     def inside(self, values: Array) -> Array:
         """Return values standardised."""
@@ -50,7 +51,7 @@ class Units:
     def model_outside(self, model: Expansion) -> Expansion:
         """Return a model with outputs in the user's unit; tables of 4 bits hold the coefficients in that unit."""
         coef = self.scale * model.coef
-        coef = rounded(np.asarray(coef), 4) if model.precision == "int4" and self.scale != 1 else coef
+        coef = rounded(np.asarray(coef), 4) if model.precision == "int4" and np.any(self.scale != 1) else coef
         return replace(model, coef=coef, bias=self.outside(model.bias))
 
     def path_outside(self, path: Path) -> Path:
@@ -97,15 +98,17 @@ class Scoring:
 
     def judge(self, estimator: Any, goal: Goal, rows: Matrix, labels: Array, seed: int) -> Callable[..., Judgement]:
         """Return a function that scores the estimator with a model, given the model's outputs on the rows."""
-        numbers = np.arange(labels.size)
-        y = estimator.classes_[labels] if goal.n_classes else goal.decode(labels[:, None])
+        numbers = np.arange(labels.shape[0])
+        y = estimator.classes_[labels] if goal.n_classes else goal.decode(goal.encode(labels))
         strata = goal.strata(labels)
         samples = list(resamples(numbers if strata is None else strata, strata is None, np.random.default_rng(seed)))
 
         def judged(model: Expansion, outputs: Array) -> Judgement:
             score = self._score(estimator, goal, model, outputs, rows, y)
             if not np.isfinite(score):
-                raise ValueError(f"scoring={self.name!r} gave {score} on {labels.size} validation rows; use another scorer")
+                raise ValueError(
+                    f"scoring={self.name!r} gave {score} on {numbers.size} validation rows; use another scorer"
+                )
             drawn = [self._score(estimator, goal, model, outputs[some], gathered(rows, some), y[some]) for some in samples]
             deviations = np.nan_to_num(np.array(drawn) - np.nanmean(drawn)) / np.sqrt(len(samples) - 1)
             return Judgement(self.perfect - score, float(np.linalg.norm(deviations)), -deviations.astype(np.float32))

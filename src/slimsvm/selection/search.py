@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..goals.values import per_target
 from ..kernels import Array
 from ..model import CLEARLY, Expansion, Status, Task
 from ..run import Run
@@ -116,9 +117,11 @@ class Selection:
             return self
         units = Units.of(problem.labels, problem.weights)
         scaled: Any = goal
-        scaled = replace(scaled, epsilon=scaled.epsilon / units.scale, variance=scaled.variance / units.scale**2)
+        epsilon, variance = per_target(scaled.epsilon / units.scale), per_target(scaled.variance / units.scale**2)
+        scaled = replace(scaled, epsilon=epsilon, variance=variance)
         absolute = goal.labelled and not self.squared
-        weights = problem.weights * SQUARED_FOR_ABSOLUTE / units.scale if absolute else problem.weights
+        typical = float(np.exp(np.mean(np.log(units.scale))))  # several targets share the weights of rows
+        weights = problem.weights * SQUARED_FOR_ABSOLUTE / typical if absolute else problem.weights
         problem = replace(problem, labels=units.inside(problem.labels), goal=scaled, weights=weights)
         return replace(self, problem=problem, judge=replace(self.judge, units=units))
 

@@ -39,7 +39,8 @@ export type Row = string;
 
 def declarations(a: Artefact, stem: str) -> str:
     """Return the declarations of a module."""
-    predicted = "Label" if a.classes.size else "number" if a.decision is Decision.VALUE else "1 | -1"
+    values = {Decision.VALUE: "number", Decision.VALUES: "number[]"}
+    predicted = "Label" if a.classes.size else values.get(a.decision, "1 | -1")
     lines = [f"// Types of {json.dumps(stem)[1:-1]}: {a.summary}.", "", _row(a)]
     lines += [f"export declare const features: {a.features};"]
     if a.names:
@@ -48,7 +49,7 @@ def declarations(a: Artefact, stem: str) -> str:
         lines += [f"export declare const classes: {_tuple(label_literals(a.classes, json.dumps))};"]
         lines += ["export type Label = (typeof classes)[number];"]
     lines += [f"export declare function predict(row: Row): {predicted};"]
-    lines += [] if a.decision is Decision.VALUE else ["export declare function scores(row: Row): number[];"]
+    lines += [] if a.decision in values else ["export declare function scores(row: Row): number[];"]
     lines += [] if a.calibration is None else ["export declare function proba(row: Row): number[];"]
     lines += [] if a.interval is None else ["export declare function interval(row: Row): [number, number];"]
     return "\n".join([*lines, ""])
@@ -134,6 +135,7 @@ def word_expressions(words: Words) -> dict[str, str]:
 LABEL, A_SCORE_EACH = "the label of an array of numbers", "a score for each class"
 PREDICTIONS = {
     Decision.VALUE: "the value of an array of numbers",
+    Decision.VALUES: "[the value of each target] of an array of numbers",
     Decision.SIDE: "1 for an array of numbers like the training rows, -1 for a novel one",
 }
 SCORES = {
@@ -221,7 +223,7 @@ def _about_rows(a: Artefact) -> list[str]:
 
 
 def _head(a: Artefact, stem: str) -> str:
-    name, scored = json.dumps(stem)[1:-1], a.decision is not Decision.VALUE
+    name, scored = json.dumps(stem)[1:-1], a.decision not in (Decision.VALUE, Decision.VALUES)
     names = "predict" + ", scores" * scored + ", proba" * (a.calibration is not None)
     lines = [
         f"// {name}: {a.summary}.",

@@ -16,9 +16,9 @@ without them is of version 2 and has no such entry. With a projection (version 5
 multiplied by it. Names are those of the features; a model that knows none has no such
 entry. With the goal "ovr" the class with the largest output is predicted. With "ovo" each output belongs to a pair of
 classes, and the pairs vote. With "dag" the output of the first and the last remaining class removes one of them, until one
-remains. Two classes have one output, above 0 for the second class. With "regression" the only output is the predicted
-value; with "novelty" it is below 0 for novel rows; neither has classes. A calibration makes probabilities of scores
-(`slimsvm.calibration`), and the class of the largest is predicted.
+remains. Two classes have one output, above 0 for the second class. With "regression" outputs are the values of the targets;
+with "novelty" the output is below 0 for novel rows; neither has classes. A calibration makes probabilities of
+scores (`slimsvm.calibration`), and the class of the largest is predicted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..calibration import CALIBRATIONS, Conformal, restored
-from ..goals import GOALS, Goal, OneVsOne
+from ..goals import GOALS, Goal, OneVsOne, Regression
 from ..kernels.spec import check_parameters, spec_of
 from ..scaling import Array, Scaling
 from ..tables.program import Column, Preparation, Step
@@ -218,7 +218,7 @@ def _artefact(document: Any) -> Artefact:
     kernel = {each: value if each in whole else float(value) for each, value in kernel.items()}  # JSON may have 1 for 1.0
     classes = _classes(_entry(document, "classes", list))
     points, coef = _points(document), _numbers(document, "coef", 2)
-    goal = _goal(_entry(document, "goal" if version > 1 else "coding", dict), classes.size)
+    goal = _goal(_entry(document, "goal" if version > 1 else "coding", dict), classes.size, coef.shape[1])
     scaling = _scaling(document.get("scaling"))
     bias, calibration = _numbers(document, "bias", 1), _calibration(document.get("calibration"))
     widths = None if document.get("widths") is None else _numbers(document, "widths", 1)
@@ -292,7 +292,7 @@ def _classes(values: list[Any]) -> Array:
     return classes
 
 
-def _goal(entry: dict[str, Any], n_classes: int) -> Goal:
+def _goal(entry: dict[str, Any], n_classes: int, outputs: int) -> Goal:
     name = _entry(entry, "name", str)
     if name not in GOALS:
         raise ValueError(f"it has the goal {short(name)}; there are {sorted(GOALS)}")
@@ -301,6 +301,8 @@ def _goal(entry: dict[str, Any], n_classes: int) -> Goal:
         return OneVsOne(n_classes, **settings)
     if settings:
         raise ValueError(f"it has a goal {name!r} with unknown settings {short(settings)}")
+    if name == Regression.name:
+        return Regression(outputs=outputs)
     return GOALS[name]() if GOALS[name].real else GOALS[name](n_classes)
 
 

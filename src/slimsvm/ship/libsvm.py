@@ -42,6 +42,7 @@ class LIBSVMExporter:
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:  # noqa: ARG002
         """Return the model file, and ranges for svm-scale if features are scaled."""
         artefact.check_rows("the libsvm export")
+        artefact.check_one_target("a LIBSVM file")
         if artefact.kernel not in LIBSVM_KERNELS:
             raise ValueError(f"the libsvm export has no {artefact.kernel!r} kernel; it has {sorted(LIBSVM_KERNELS)}")
         if artefact.widths is not None:

@@ -213,7 +213,7 @@ function curve(score, k) {
 }
 //#endif
 
-//#if DECISION != VALUE
+//#if DECISION != VALUE && DECISION != VALUES
 export function scores(row) {
 //#if DECISION == DAG
   const values = evaluate(row);
@@ -261,6 +261,8 @@ export function predict(row) {
   return classes[largest(scores(row))];
 //#elif DECISION == DAG
   return classes[winner(evaluate(row))];
+//#elif DECISION == VALUES
+  return outputs(row);
 //#elif DECISION == SIDE
   return outputs(row)[0] >= 0 ? 1 : -1;
 //#else

@@ -154,8 +154,8 @@ class Result:
 
 def results(a: Artefact, dtype: type[np.floating[Any]]) -> list[Result]:
     """Return the outputs of a model of this precision."""
-    if a.decision is Decision.VALUE:
-        return [Result("value", dtype, (1,))]
+    if a.decision in (Decision.VALUE, Decision.VALUES):
+        return [Result("value", dtype, (a.outputs,))]
     if a.decision is Decision.SIDE:
         return [Result("label", np.int64, (1,)), Result("scores", dtype, (1,))]
     label = object if _named(a.classes) else np.int64
@@ -234,7 +234,7 @@ def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> No
     if graph.dtype == np.float32:
         check_float32(a)
     outputs = (_svm if flavor == "svm" else _expansion)(graph, a, x)
-    if a.decision is Decision.VALUE:
+    if a.decision in (Decision.VALUE, Decision.VALUES):
         return
     if a.decision is Decision.SIDE:
         _side(graph, outputs)
@@ -248,7 +248,7 @@ def build(graph: Graph, artefact: Artefact, x: str, flavor: str = "plain") -> No
 
 def _outputs_name(a: Artefact) -> str:
     """Return the name of the expansion's outputs, which may be a result of the model."""
-    return "outputs" if a.by_pairs else "value" if a.decision is Decision.VALUE else "scores"
+    return "outputs" if a.by_pairs else "value" if a.decision in (Decision.VALUE, Decision.VALUES) else "scores"
 
 
 def _side(g: Graph, scores: str) -> None:

@@ -125,6 +125,11 @@ class ValueState(State):
 def begin_values(state: State, task: Task, lam: float | None, C: float, maintenance: str) -> ValueState:
     """Return the state before the first row; `lam` of regression is 1 / (C n) by default."""
     goal, n = task.goal, task.targets.shape[0]
+    if goal.outputs > 1:
+        raise ValueError(
+            f"trainer 'bsgd' learns one target, and y has {goal.outputs} columns; give trainer='smo' or trainer=None, or "
+            "one estimator for each target"
+        )
     common = vars(state) | {"maintenance": maintenance}
     if not goal.labelled:
         nu = float(getattr(goal, "nu", 0.5))
