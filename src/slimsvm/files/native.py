@@ -29,11 +29,13 @@ from sklearn.utils.validation import check_is_fitted
 from ..budget import AUTO
 from ..calibration import CALIBRATIONS, Conformal
 from ..estimators import MACHINES
+from ..estimators.streams import learning_of
 from ..goals import CLASSIFIERS, GOALS
 from ..importers.around import SCALERS, is_identity, target_scaling, unwrapped, words_before
 from ..importers.scaler_kinds import NOTHING
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
+from ..learning import Learning as RowByRow
 from ..metric import Metric
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
@@ -71,6 +73,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "norm": NORMS,
     "reducer": REDUCERS,
     "newton": {"smo": NewtonRule},
+    "stream": {"rows": RowByRow},
 }
 #: the format that introduced a kind of part, if it is not the first
 SINCE = {"metric": 2, "newton": 2}
@@ -82,11 +85,11 @@ RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "
 #: the fitted attributes of each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", *RUN)),
+    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", "_learning", *RUN)),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
-OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", *RUN}
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", "_learning", *RUN}
 #: parameters that hold paths of the machine that saved the model
 NOT_KEPT = {"memory", "checkpoint"}
 #: parameters of earlier versions, which `with_one_budget` reads
@@ -355,7 +358,10 @@ def _dump_machine(model: Any, writer: _Writer, name: str) -> Entry:
         _check_finite(model.model_)
     except ValueError as error:
         raise ValueError(f"cannot save a model that could not be loaded again: {error}") from error
-    return _dump_estimator(model, writer, name)
+    entry, learning = _dump_estimator(model, writer, name), learning_of(model)
+    if learning is not None:
+        entry["fitted"]["_learning"] = writer.pack(f"{name}_learning", learning)
+    return entry
 
 
 def _load_machine(entry: Any, reader: Reader) -> Any:
@@ -367,6 +373,7 @@ def _load_machine(entry: Any, reader: Reader) -> Any:
     _check_features(estimator)
     _check_machine(estimator)
     _check_run(estimator)
+    _check_learning(estimator)
     return estimator
 
 
@@ -599,6 +606,14 @@ def _check_run(svc: Any) -> None:
     _check(weights is None or _is_real(weights, svc.classes_.shape), "class_weight_ has no weight for each class")
     _check(shape is None or (type(shape) is tuple and all(type(size) is int for size in shape)), "shape_fit_ is no shape")
     _check(support is None or _is(support, "i", (svc.model_.size,)), "support_ has no row number for each point")
+
+
+def _check_learning(machine: Any) -> None:
+    """Check how a model learns on, if it is that of a stream."""
+    learning = getattr(machine, "_learning", None)
+    if learning is not None:
+        _check(isinstance(learning, RowByRow), f"{short(learning)} is no stream")
+        learning.check(machine.model_.size, machine.model_.bias.size, machine.goal_.n_classes)
 
 
 def _check_finite(model: Expansion) -> None:

@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from ..kernels import Array, Matrix
 from ..kernels.metric_gradients import MetricGradient, metric_sums
 from ..metric import Metric
-from .host_against import HostAgainst
+from .host_matrix import HostMatrix
 from .threads import blocks
 from .tiles import FEW_FEATURES
 
@@ -33,7 +33,7 @@ WORTH_THREADS = 1 << 24
 FEW = 0.6
 
 
-def metric_pullback(against: HostAgainst, W: Array, V: Array, metric: Metric) -> MetricGradient:
+def metric_pullback(against: HostMatrix, W: Array, V: Array, metric: Metric) -> MetricGradient:
     """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) by points and metric, from kernel values that are held."""
     rows, placed = against.rows, against.points
     (m, d), dtype, values = placed.shape, against.K.dtype, against.prepared.values

@@ -123,7 +123,7 @@ class Entrant:
 def can_be_compact(task: Task) -> bool:
     """Return whether such models exist for a task: with the rbf kernel, and rows that are dense in memory."""
     rows = task.rows
-    return isinstance(rows.kernel, RBF) and rows.arrays is not None and rows.n * rows.d <= MOST_NUMBERS
+    return isinstance(rows.kernel, RBF) and rows.in_one_place and rows.n * rows.d <= MOST_NUMBERS
 
 
 def ranks_for(features: int) -> tuple[int, ...]:

@@ -138,8 +138,8 @@ class Rows:
 
     def __init__(self, task: Task, loss: RowLoss) -> None:
         given = dense(task.rows.take(np.arange(task.rows.n)))
-        self.arrays, self.share_out, self.name = task.rows.arrays, task.rows.share_out, loss.name
-        self.on: Any = self.arrays
+        self.share_out, self.name = task.rows.share_out, loss.name
+        self.on: Any = task.rows.arrays
         self.centre = given.mean(axis=0, dtype=np.float64)
         self.n, self.outputs, self.meter = task.rows.n, loss.shape[1], task.rows.meter
         self.host = (given - self.centre).astype(np.float32)  # for initial numbers

@@ -205,7 +205,7 @@ class Slim(Reducer):
     def _kind(self, task: Task) -> str:
         """Return the kind of metric on a path: the fixed one where none can be learned."""
         rows = task.rows
-        possible = takes_factors(rows.kernel.name) and rows.arrays is not None and rows.main_features(MOST_FEATURES) is None
+        possible = takes_factors(rows.kernel.name) and rows.in_one_place and rows.main_features(MOST_FEATURES) is None
         if self.metric == "auto" and not (possible and rows.d <= WIDE):
             return "fixed"
         if self.metric not in ("auto", "fixed") and not (possible and rows.n * rows.d <= MOST_NUMBERS):

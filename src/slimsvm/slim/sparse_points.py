@@ -26,7 +26,8 @@ from ..goals.demands import Demands
 from ..kernels import Array, Matrix, dense
 from ..limits import Deadline
 from ..model import Expansion
-from ..rows.protocol import Against, Rows, SpannedRows
+from ..rows.kernel_matrix import KernelMatrix
+from ..rows.protocol import Rows, SpannedRows
 from ..solvers.newton import RIDGE as NEWTON_RIDGE
 from ..solvers.newton import IntervalSquares, NewtonSettings
 
@@ -65,7 +66,7 @@ def discriminating_span(
     return rows
 
 
-def _regulariser(handle: Against, weights: Array, decay: float) -> Array:
+def _regulariser(handle: KernelMatrix, weights: Array, decay: float) -> Array:
     """Return decay |w|^2 times the mean squared length of the coordinates, with a ridge that makes the solution unique."""
     lengths = np.diag(handle.curvature(np.arange(weights.size), weights))[1:].sum()
     ridge = NEWTON_RIDGE * float(weights.sum())
