@@ -30,6 +30,8 @@ class Regression:
     #: predictions are values, of one output
     n_classes: ClassVar[int] = 0
     outputs: ClassVar[int] = 1
+    #: what the mean of the losses is
+    loss: ClassVar[str] = "1 - R^2"
     epsilon: float = 0.0
     variance: float = 1.0
 
@@ -84,6 +86,7 @@ class Following(Regression):
 
     name: ClassVar[str] = "following"
     labelled: ClassVar[bool] = False
+    loss: ClassVar[str] = "1 - R^2, with the full model's outputs as targets"
 
 
 @dataclass(frozen=True)
