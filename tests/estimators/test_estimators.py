@@ -29,8 +29,7 @@ from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
 from slimsvm.papers.optimally_sparse import Slant
 from slimsvm.reducers import REDUCERS
-from slimsvm.selection.allowance import MOST_RECALL_LOST
-from slimsvm.selection.allowance import MARGIN
+from slimsvm.selection.allowance import MARGIN, MOST_RECALL_LOST
 from slimsvm.selection.folds import MOST_FOLDS, MOST_FOLDS_FOR_TOLERANCE, fold_rows
 from slimsvm.selection.problem import Problem
 from slimsvm.slim.method import Slim
