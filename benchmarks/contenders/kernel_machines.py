@@ -20,7 +20,7 @@ from slimsvm import SlimSVC, SlimSVR
 from slimsvm.c_bytes import NO_SCALER, Room, ScalerTables, Shape
 from slimsvm.estimators import machine_of
 from slimsvm.goals import OneVsRest, Regression
-from slimsvm.importers.imported import Imported
+from slimsvm.importers.models import Imported
 from slimsvm.kernels import RBF, Kernel, Laplacian
 from slimsvm.model import Expansion
 from slimsvm.ship.artefact import NO_CLASSES

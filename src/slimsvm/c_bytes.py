@@ -91,7 +91,9 @@ def code_parts(
     coded = is_coded(precision, projected=projected)
     form = f"sparse {precision}" if sparse else f"coded {precision}" if coded else precision
     loop = str(features) if features < WRITTEN_OUT else f"{features % 4} more than 4k"
-    parts = ["every model", f"{kernel} kernel", decision.name, *(sparse.split("; ") if sparse else [f"{loop} features"])]
+    # several values are the outputs, which classes have code behind
+    read = Decision.LARGEST if decision is Decision.VALUES else decision
+    parts = ["every model", f"{kernel} kernel", read.name, *(sparse.split("; ") if sparse else [f"{loop} features"])]
     parts += [f"preparation by {preparation}"] * bool(preparation) + ["widths"] * widths + ["projection"] * projected
     return [f"{form}: {part}" for part in parts + [f"map {map}"] * bool(map)]
 

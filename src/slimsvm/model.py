@@ -14,8 +14,7 @@ from .budget import PRECISIONS
 from .c_bytes import Room
 from .goals import Goal
 from .goals.classes import OneVsRest
-from .goals.demands import Demands
-from .goals.row_loss import RowLoss
+from .goals.demands import Demands, RowLoss
 from .kernels import Array, Kernel, Matrix, Precomputed
 from .metric import Metric
 from .pairs import PairCoefficients
@@ -297,7 +296,7 @@ class Task:
     @property
     def n_validation(self) -> int:
         """The number of validation rows."""
-        return self.holdout.labels.size if self.holdout else 0
+        return self.holdout.labels.shape[0] if self.holdout else 0
 
     def sample(self, most: int) -> Array:
         """Return the numbers of all rows, or a sorted random subset of `most` of them."""

@@ -1,11 +1,14 @@
-"""Values in error messages and tables."""
+"""Words for users: values in messages and tables, near names, strict numbers, and warnings at the line of the user."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from html import escape
 from reprlib import Repr
+from types import FrameType
 from typing import Any
 
 #: the most characters of a value that an error message repeats
@@ -38,3 +41,34 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
     names = list(names)
     begun = sorted((name for name in names if word and name.lower().startswith(word.lower())), key=len)
     return next(iter(begun or get_close_matches(word, names, n=1)), None)
+
+
+def strict_number(text: str) -> float | None:
+    """Return the number in a text, or None if the text is not a number.
+
+    Python's own `float` also takes "1_1" for 11 and the digits of other scripts, which would merge labels that differ.
+    """
+    if not is_plain(text):
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a text has ASCII characters only and no underscore, so that `float` reads it as other programs do."""
+    return text.isascii() and "_" not in text
+
+
+#: packages whose lines say nothing to a user: this one, and those through which it is called
+INSIDE = {__package__, "sklearn", "contextlib", "joblib"}
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside this package from which it was called."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

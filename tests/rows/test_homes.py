@@ -131,7 +131,7 @@ def test_hidden_rows_have_the_protocol_and_nothing_else():
     index = np.arange(3)
     for handle in (rows.against(X[:3]), rows.moving(rows.inward(X[:3])), rows.against(X[:5]).first(3)):
         np.testing.assert_array_equal(handle.times(np.ones((3, 1))), plain.product(X[:3], np.ones((3, 1))))
-        with pytest.raises(AttributeError, match="'K' is not in the protocol Against"):
+        with pytest.raises(AttributeError, match="'K' is not in the protocol KernelMatrix"):
             _ = handle.K
     others = rows.subset(index), rows.of(X[:3]), rows.fetch(index), rows.against(X[:3]).features(np.ones((3, 3)))
     for some in (rows, *others):

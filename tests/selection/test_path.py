@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slimsvm.kernels import RBF
-from slimsvm.made import Made
 from slimsvm.model import Expansion, Judgement, Status
 from slimsvm.selection.allowance import MARGIN, Allowance, largest_as_good, smallest
-from slimsvm.selection.path import Path, Step, averaged, merge, prefer, sizes_up_to
+from slimsvm.selection.path import Made, Path, Step, averaged, merge, prefer, sizes_up_to
 
 
 def step(size, error, settings=""):

@@ -7,8 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from slimsvm import SlimSVC, SlimSVR
-from slimsvm.goals.cross_entropy import CrossEntropy
-from slimsvm.goals.demands import Demands
+from slimsvm.goals.demands import CrossEntropy, Demands
 from slimsvm.kernels import RBF
 from slimsvm.limits import Deadline
 from slimsvm.reducers import Slim

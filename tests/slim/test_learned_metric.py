@@ -9,12 +9,10 @@ from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array
 
 from slimsvm.goals import OneVsRest
-from slimsvm.goals.cross_entropy import CrossEntropy
-from slimsvm.goals.demands import Demands
-from slimsvm.goals.row_loss import LOSSES
+from slimsvm.goals.demands import LOSSES, CrossEntropy, Demands
 from slimsvm.kernels import make_kernel
 from slimsvm.limits import Deadline
-from slimsvm.rows.array_losses import ArrayMetricLosses
+from slimsvm.rows.array_metric import ArrayMetricLosses
 from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows

@@ -20,7 +20,7 @@ from slimsvm.model import Judgement, Status
 from slimsvm.slim import point_search
 from slimsvm.slim.method import Slim
 from slimsvm.slim.point_search import Objective, PointSearch, Schedule, known_objectives
-from slimsvm.solvers.wanted import wanted
+from slimsvm.solvers.basis import wanted
 from slimsvm.trainers import SMO
 
 SIZES = [1, 2, 4, 8]

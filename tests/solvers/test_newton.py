@@ -11,8 +11,7 @@ from slimsvm.rows.curvatures import FEW_ROWS, RunningCurvatures
 from slimsvm.rows.host import HostRows
 from slimsvm.solvers import newton
 from slimsvm.solvers.basis import EXACT
-from slimsvm.solvers.kept_factors import MANY, KeptFactors
-from slimsvm.solvers.newton import RIDGE, IntervalSquares, Line, NewtonSettings, tie_ridge
+from slimsvm.solvers.newton import MANY, RIDGE, IntervalSquares, KeptFactors, Line, NewtonSettings, tie_ridge
 from slimsvm.states import pack, unpack
 
 

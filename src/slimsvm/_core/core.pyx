@@ -156,6 +156,7 @@ ctypedef fused real:
     double
 
 
+include "team.pxi"
 include "boxes.pxi"
 include "tiles.pxi"
 include "smo.pxi"

@@ -18,19 +18,18 @@ from ..goals import Goal
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
 from ..parameters import estimator, parameter
-from ..progress import History
 from ..reducers import REDUCERS
 from ..rows.homes import resolve_device
 from ..rows.memory import is_mapped
 from ..rows.threads import blocks
-from ..run import Run
+from ..run import History, Run
 from ..selection.folds import CUT_SHORT
 from ..selection.judge import Baseline
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
+from ..text import warn_user
 from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
-from ..warning import warn_user
 from .calibrating import calibration_models, keep_calibration
 from .callbacks import CallbackSupportMixin, watched
 from .fitted import FittedModel, outputs_there, rows_equal_to
@@ -120,6 +119,8 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
 
     #: what y is: "classes", "values" or "none"
     _labels_are = "classes"
+    #: whether y may have several columns
+    _several_targets: ClassVar[bool] = False
     #: parameters of scikit-learn's estimators that are others here, and what to give instead
     _other_parameters = MappingProxyType(
         {
@@ -361,7 +362,7 @@ def _within_spread(trainer: Any, goal: Any) -> Any:
     """
     if not goal.real or not goal.labelled or not hasattr(trainer, "tol"):
         return trainer
-    return replace(trainer, tol=trainer.tol * min(1.0, float(np.sqrt(goal.variance))))
+    return replace(trainer, tol=trainer.tol * min(1.0, float(np.sqrt(np.min(goal.variance)))))
 
 
 def _shrinks(estimator: Any, trainer: Any) -> bool:

@@ -17,11 +17,10 @@ from sklearn.utils.validation import _check_method_params
 from ..budget import Budget
 from ..clock import Deadline
 from ..kernels import Array, Matrix, make_kernel
-from ..progress import silent
 from ..rows.memory import gathered
 from ..rows.protocol import Meter
-from ..rows.spaces import Spaces
-from ..run import NO_CHECKPOINT, Checkpoint, Run
+from ..rows.threads import Spaces
+from ..run import NO_CHECKPOINT, Checkpoint, Run, silent
 from ..selection.cells import Cell, Group, Settings
 from ..states import floats, pack, unpack
 from ..trainers.smo import SMO

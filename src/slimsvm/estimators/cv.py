@@ -21,8 +21,8 @@ from ..clock import Deadline, check_time_limit
 from ..kernels import Array, Matrix
 from ..run import NO_CHECKPOINT, Checkpoint
 from ..selection.cells import groups_of, results_table
-from ..selection.scoring import check_scorer_name
-from ..warning import warn_user
+from ..selection.judge import check_scorer_name
+from ..text import warn_user
 from .choosing import Samples, Search, Split
 from .resume import CheckpointFile, Interrupted, fingerprint, identity_of, place_and_seconds
 from .svc import SlimSVC
@@ -66,6 +66,11 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         splits_with, score_with = self._routed(sample_weight, params)
         given_X = X
         X, y = training_rows(template, X, y, least=2)
+        if y.ndim > 1:
+            raise ValueError(
+                f"{type(self).__name__} chooses the settings of one target, and y has {y.shape[1]} columns; give one of "
+                "them, or choose for all by scikit-learn's GridSearchCV around a SlimSVR"
+            )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         _check_no_negative(weights)
         cv = check_cv(self.cv, y, classifier=template._labels_are == "classes")

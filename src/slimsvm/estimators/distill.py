@@ -14,11 +14,10 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..clock import Deadline, check_time_limit
-from ..importers.scalers import make_scaler, resolve_scale
+from ..importers.around import make_scaler, resolve_scale
 from ..kernels import Array
 from ..tables.preparation import is_table, table_preparation
-from ..text import short
-from ..warning import warn_user
+from ..text import short, warn_user
 from .near_rows import rows_near
 from .svc import SlimSVC
 from .svr import SlimSVR, in_units_of
@@ -131,6 +130,10 @@ def distill(
     check_time_limit(time_limit)
     deadline, seed = Deadline(time_limit), seed_of(random_state)
     X = X if hasattr(X, "shape") else np.asarray(X)
+    if y is not None and len(np.shape(y)) == 2 and np.shape(y)[1] > 1:
+        raise ValueError(
+            f"y has {np.shape(y)[1]} columns, and a student has one target; distil one teacher for each of them"
+        )
     given = Teacher.of(teacher, None if y is None else column_or_1d(y), X.shape[1] if len(X.shape) == 2 else None)
     rows = _Rows.of(given, X, y, X_unlabelled, sample_weight, groups)
     return _Trial(rows, _template(student, rows, budget, seed), cv, seed, deadline, verbose).best()

@@ -12,13 +12,11 @@ from ..goals import Goal, OneVsOne
 from ..kernels import Array, Kernel, Matrix
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients, PairTargets, pairs_of
-from ..progress import silent
 from ..rows.homes import open_rows
 from ..rows.matrix import in_memory
 from ..rows.protocol import Meter, Rows
-from ..rows.spaces import Spaces
-from ..rows.threads import blocks, thread_count
-from ..run import Run
+from ..rows.threads import Spaces, blocks, thread_count
+from ..run import Run, silent
 from ..solvers.folded_path import FoldedPath, FoldedProblem, Memory, Solved
 from ..solvers.tube import PairedRows
 

@@ -15,11 +15,10 @@ from ..checks import check_at_least, check_count, check_positive
 from ..goals import Goal, OneVsRest
 from ..kernels import Array, Kernel
 from ..reducers import REDUCERS, Reducer
-from ..text import nearest, short
+from ..text import nearest, short, warn_user
 from ..trainers import TRAINERS
 from ..trainers.base import Trainer
 from ..trainers.frames.online import OnlineTrainer
-from ..warning import warn_user
 
 #: parameters that hold settings, with the table from names to classes
 TABLES: dict[str, dict[str, Any]] = {"trainer": TRAINERS, "reducer": REDUCERS}

@@ -30,11 +30,10 @@ from ..run import Checkpoint
 from ..selection.path import Path
 from ..selection.problem import Problem
 from ..states import State, StateError, whole
-from ..text import short
+from ..text import short, warn_user
 from ..trainers import TRAINERS
 from ..trainers.base import Trainer
 from ..trainers.frames.online import OnlineTrainer
-from ..warning import warn_user
 from .streams import Stream
 
 #: the version of the states in a file; raised when a method's states change
@@ -323,7 +322,7 @@ def warm_start(estimator: Any, trainer: Any, problem: Problem) -> tuple[Any, ...
     start: Start | None = getattr(estimator, "_start", None)
     if start is None:
         return ()
-    shape = problem.labels.size, problem.goal.outputs
+    shape = problem.n, problem.goal.outputs
     if tuple(start.dual.shape) != shape:
         raise ValueError(
             f"warm_start=True starts from the coefficients of the last fit, {start.dual.shape[0]} rows and "

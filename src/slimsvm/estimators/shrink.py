@@ -19,8 +19,8 @@ from sklearn.utils.validation import has_fit_parameter
 from ..budget import Budget
 from ..c_bytes import ScalerTables
 from ..goals import CLASSIFIERS, Goal
-from ..goals.values import Following
-from ..importers.imported import Imported
+from ..goals.values import Following, variance_of
+from ..importers.models import Imported
 from ..kernels import Array, Custom, Matrix, Precomputed, dense, stacked
 from ..model import Expansion, Status
 from ..reducers import REDUCERS, Slim
@@ -29,7 +29,7 @@ from ..selection.judge import Baseline
 from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
-from ..warning import warn_user
+from ..text import warn_user
 from .base import KernelMachine
 from .calibrating import calibration_models, keep_calibration
 from .fitted import equal_rows
@@ -255,8 +255,9 @@ class Shrinking:
         source.model.kernel.check_rows(more)
         both = sparse_vstack([X, more], format="csr") if issparse(X) or issparse(more) else np.vstack([X, more])
         labels = np.concatenate([labels, _labels(source, more, y)])
-        weights = np.append(weights, np.full(y.size, weights.mean()))
-        return both, labels, weights, np.append(kept, np.arange(-y.size, 0)), y.size
+        count = y.shape[0]
+        weights = np.append(weights, np.full(count, weights.mean()))
+        return both, labels, weights, np.append(kept, np.arange(-count, 0)), count
 
 
 def ending_in(pipeline: Pipeline, last: Any) -> Pipeline:
@@ -282,7 +283,11 @@ def _has_centres_near_zero(scaler: Any) -> bool:
 def _labels(source: Imported, X: Matrix, y: Any) -> Array:
     """Return labels in the form of the goal; without any, the full model's predictions."""
     if not source.goal.n_classes:
-        return np.zeros(X.shape[0]) if y is None else np.asarray(y, dtype=np.float64)
+        goal, count = source.goal, X.shape[0]
+        y = np.zeros((count, goal.outputs)) if y is None else np.asarray(y, dtype=np.float64)
+        if y.size != count * goal.outputs:
+            raise ValueError(f"y has the shape {y.shape}, and this model predicts {goal.outputs} targets; give all of them")
+        return goal.scores(y.reshape(count, -1))
     if y is None:
         return source.goal.decode(source.model(X))
     _check_labels(y, source.classes)
@@ -299,8 +304,8 @@ def _check_labels(y: Array, classes: Array) -> None:
 def _regression(goal: Any, targets: Array, weights: Array, *, followed: bool) -> Goal:
     """Return the goal with the variance of the targets, or without targets that of following the full model."""
     if followed:
-        return Following()
-    return replace(goal, variance=float(np.cov(targets, aweights=weights, ddof=0)) or 1.0)
+        return Following(outputs=goal.outputs)
+    return replace(goal, variance=variance_of(targets, weights))
 
 
 def _coding(goal: Goal, reducer: Any, multiclass: str | None) -> Goal:

@@ -72,9 +72,27 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     if kind == "none":
         X = checked_range(validate_data(estimator, X, ensure_min_samples=least, **settings), finite=True)
         return X, np.zeros(X.shape[0])
-    X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
+    y, several = _targets(estimator, y)
+    settings |= {"y_numeric": kind == "values", "multi_output": several}
+    X, y = validate_data(estimator, X, y, ensure_min_samples=least, **settings)
     check_labels(kind, y)
     return checked_range(X, finite=True), y
+
+
+def _targets(estimator: Any, y: Any) -> tuple[Any, bool]:
+    """Return labels or targets, and whether there are several columns of them; raise ValueError where there is one only."""
+    shape = np.shape(y) if hasattr(y, "shape") else np.shape(np.asarray(y, dtype=object))
+    if len(shape) < 2:
+        return y, False
+    if shape[1] == 1:
+        return column_or_1d(y, warn=True), False
+    if len(shape) == 2 and shape[1] and estimator._several_targets:
+        return y, True
+    advice = "SlimSVR takes several targets" if estimator._labels_are == "values" else "fit one classifier for each column"
+    raise ValueError(
+        f"y should be a 1d array of a label for each row, and has the shape {shape}; {type(estimator).__name__} learns one "
+        f"column. Give one of them; {advice}"
+    )
 
 
 def check_labels(kind: str, y: Array) -> None:
@@ -99,7 +117,8 @@ def _device_training_rows(estimator: Any, X: Any, y: Any, *, reset: bool, least:
         raise ValueError(f"X has {rows.shape[0]} rows, but at least {least} are needed")
     if kind == "none":
         return rows, np.zeros(rows.shape[0])
-    y = column_or_1d(np.asarray(y.cpu() if hasattr(y, "cpu") else y.get() if hasattr(y, "get") else y))
+    y, several = _targets(estimator, np.asarray(y.cpu() if hasattr(y, "cpu") else y.get() if hasattr(y, "get") else y))
+    y = y if several else column_or_1d(y)
     check_consistent_length(rows, y)
     check_labels(kind, y)
     return rows, y

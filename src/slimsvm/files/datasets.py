@@ -25,13 +25,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from ..text import strict_number
 from .columns import Wanted, check_width
 from .container import check_letters
-from .csv_rows import NotNumbersError, read_csv
+from .csv_rows import NotNumbersError, as_labels, read_csv
 from .decompression import PACKED, check_unpacked_size, unpacked
 from .endings import check_rows_ending
-from .labels import as_labels
-from .numbers import strict_number
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

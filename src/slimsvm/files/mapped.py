@@ -19,8 +19,8 @@ from ..kernels import Array, Matrix
 from ..rows.memory import mapped_empty
 from ..rows.precision import SPARSE_DENSITY
 from ..rows.threads import blocks
-from .cells import parquet_cells
 from .columns import Wanted, choose_columns
+from .csv_rows import parquet_cells
 from .decompression import check_unpacked_size
 
 #: rows of a Parquet file that are read at a time, and rows that are checked at a time; more: more memory

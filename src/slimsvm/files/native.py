@@ -3,7 +3,7 @@
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
 estimator. Values that JSON does not have are objects with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and
 so on; `_Writer` and `values.Reader` know all tags. A new kernel, goal, trainer or reducer can be saved once it is in its
-table, a new scaler once it is in `importers.scalers`. Another kind of part is a line in `KINDS`.
+table, a new scaler once it is in `importers.around`. Another kind of part is a line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from sklearn.utils.validation import check_is_fitted
 from ..budget import AUTO
 from ..calibration import CALIBRATIONS, Conformal
 from ..estimators import MACHINES
+from ..estimators.streams import learning_of
 from ..goals import CLASSIFIERS, GOALS
-from ..importers.around import is_identity, target_scaling, unwrapped
+from ..importers.around import SCALERS, is_identity, target_scaling, unwrapped, words_before
 from ..importers.scaler_kinds import NOTHING
-from ..importers.scalers import SCALERS
-from ..importers.vectorizers import words_before
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
+from ..learning import Learning as RowByRow
 from ..metric import Metric
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
@@ -77,6 +77,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "schedule": {"slim": Schedule},
     "learning": {"slim": Learning},
     "newton": {"smo": NewtonRule},
+    "stream": {"rows": RowByRow},
 }
 #: the format that introduced a kind of part, if it is not the first
 SINCE = {"metric": 2, "learning": 2, "newton": 2}
@@ -88,11 +89,11 @@ RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "
 #: the fitted attributes of each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", *RUN)),
+    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", "_learning", *RUN)),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
-OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", *RUN}
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", "_learning", *RUN}
 #: parameters that hold paths of the machine that saved the model
 NOT_KEPT = {"memory", "checkpoint"}
 #: parameters of earlier versions, which `with_one_budget` reads
@@ -344,7 +345,10 @@ def _dump_machine(model: Any, writer: _Writer, name: str) -> Entry:
         _check_finite(model.model_)
     except ValueError as error:
         raise ValueError(f"cannot save a model that could not be loaded again: {error}") from error
-    return _dump_estimator(model, writer, name)
+    entry, learning = _dump_estimator(model, writer, name), learning_of(model)
+    if learning is not None:
+        entry["fitted"]["_learning"] = writer.pack(f"{name}_learning", learning)
+    return entry
 
 
 def _load_machine(entry: Any, reader: Reader) -> Any:
@@ -356,6 +360,7 @@ def _load_machine(entry: Any, reader: Reader) -> Any:
     _check_features(estimator)
     _check_machine(estimator)
     _check_run(estimator)
+    _check_learning(estimator)
     return estimator
 
 
@@ -386,14 +391,15 @@ def _dump_targets(model: Any, writer: _Writer, name: str) -> Entry:
 
 def _load_targets(entry: Entry, reader: Reader) -> Any:
     transformer, regressor = entry.get("transformer"), _load(entry_of(entry, "regressor", dict), reader)
-    _check(unwrapped(regressor)[-1].goal_.name == "regression", "a transformer of targets around no regression")
+    goal = unwrapped(regressor)[-1].goal_
+    _check(goal.name == "regression", "a transformer of targets around no regression")
     if transformer is not None:
         transformer = _load_transformer(transformer, reader)
-        _check(type(transformer) in SCALERS and transformer.n_features_in_ == 1, "targets and their scaler")
+        _check(type(transformer) in SCALERS and transformer.n_features_in_ == goal.outputs, "targets and their scaler")
     model = TransformedTargetRegressor(clone(regressor), transformer=None if transformer is None else clone(transformer))
     nothing = FunctionTransformer(validate=True, check_inverse=False)
     model.regressor_ = regressor
-    model.transformer_ = nothing.fit(np.zeros((1, 1))) if transformer is None else transformer
+    model.transformer_ = nothing.fit(np.zeros((1, goal.outputs))) if transformer is None else transformer
     model._training_dim = 2 if entry.get("axes") == 2 else 1
     return model
 
@@ -544,8 +550,12 @@ def _check_values(goal: Any) -> None:
     """Check the numbers of a goal with real targets."""
     for field in dataclasses.fields(goal):
         value = getattr(goal, field.name)
-        number = isinstance(value, float) and 0 <= value < math.inf
-        _check(number, f"the goal has {short(value)} for {field.name}")
+        if field.name == "outputs":
+            _check(type(value) is int and 1 <= value <= MOST_FEATURES, f"the goal has {short(value)} targets")
+            continue
+        each = value if isinstance(value, tuple) and len(value) == goal.outputs else (value,)
+        numbers = all(isinstance(number, float) and 0 <= number < math.inf for number in each)
+        _check(numbers, f"the goal has {short(value)} for {field.name}")
 
 
 def _check_classes(classes: Any, goal: Any) -> None:
@@ -583,6 +593,14 @@ def _check_run(svc: Any) -> None:
     _check(weights is None or _is_real(weights, svc.classes_.shape), "class_weight_ has no weight for each class")
     _check(shape is None or (type(shape) is tuple and all(type(size) is int for size in shape)), "shape_fit_ is no shape")
     _check(support is None or _is(support, "i", (svc.model_.size,)), "support_ has no row number for each point")
+
+
+def _check_learning(machine: Any) -> None:
+    """Check how a model learns on, if it is that of a stream."""
+    learning = getattr(machine, "_learning", None)
+    if learning is not None:
+        _check(isinstance(learning, RowByRow), f"{short(learning)} is no stream")
+        learning.check(machine.model_.size, machine.model_.bias.size, machine.goal_.n_classes)
 
 
 def _check_finite(model: Expansion) -> None:

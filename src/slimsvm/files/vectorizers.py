@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 
-from ..importers.vectorizers import VECTORIZERS, vocabulary_of, words_before
+from ..importers.around import VECTORIZERS, vocabulary_of, words_before
 from ..text import short
 from ..words import Words
 from .container import SCALAR, Entry

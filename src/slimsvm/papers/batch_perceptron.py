@@ -23,11 +23,10 @@ from ..checks import check_count
 from ..kernels import Array
 from ..limits import Limits, check_time_limit
 from ..model import Status
-from ..progress import GapProgress
 from ..rows.protocol import Rows
 from ..rows.responses import Responses
 from ..rows.threads import one_blas_thread
-from ..run import Run
+from ..run import GapProgress, Run
 from ..solvers.no_bias import NoBiasState
 from ..solvers.smo import RoundCount, SavedSmo, SmoState
 from ..states import State, floats, pack, unpack, whole

@@ -37,9 +37,8 @@ from scipy.optimize import linprog
 from ..kernels import Array
 from ..limits import Deadline, Effort, Limits, check_time_limit
 from ..model import Status
-from ..progress import GapProgress
 from ..rows.protocol import Rows
-from ..run import BY_ITSELF, Run
+from ..run import BY_ITSELF, GapProgress, Run
 from ..trainers.frames.per_output import Binary, BinaryTrainer, Solution
 
 #: coefficients below this share of the largest one are set to 0; a larger share removes more support vectors

@@ -22,11 +22,10 @@ from typing import ClassVar, TypeVar
 
 from ..kernels import Kernel, Precomputed
 from ..limits import check_time_limit
-from ..made import Made
 from ..model import Expansion, Status, Task
 from ..rows.threads import one_blas_thread
 from ..run import Run
-from ..selection.path import Path, Step, merge
+from ..selection.path import Made, Path, Step, merge
 
 Item = TypeVar("Item")
 #: small models, each with the settings that made it, as fields or in words

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..kernels import Array
 from ..model import Expansion, Task
-from ..solvers.refit import Refit
+from ..solvers.basis import Refit
 from .base import Models, Reducer
 
 BIASES = ("kept", "balanced")

@@ -52,7 +52,6 @@ class ArrayDual:
         return there if self.on.is_cuda else there.clone()
 
     def look(self) -> Look:
-        """Return the largest violation of optimality, the objective, and the next working set with its block."""
         size = self.size
         self.rows.meter.add(size * size)
         if self.looks == 1:  # the first time, libraries choose their functions
@@ -119,7 +118,6 @@ class ArrayDual:
         self.torch.from_numpy(out).copy_(array.reshape(-1), non_blocking=True)
 
     def move(self, index: Array, change: Array, signed: Array, grows: Array, shrinks: Array) -> None:
-        """Add `change` to the coefficients of some rows, which are `signed` then and can grow or shrink or not."""
         rows, on = self.rows, self.on
         rows.meter.add(rows.n * index.size)
         sent = self._sent(index, change, np.where(grows, 0.0, -np.inf), np.where(shrinks, 0.0, -np.inf), signed)
@@ -141,5 +139,4 @@ class ArrayDual:
         return self.torch.from_numpy(here).to(self.on.device, non_blocking=True, copy=True)
 
     def responses(self) -> Array:
-        """Return K c, (n,)."""
         return self.on.fetch(self.f)

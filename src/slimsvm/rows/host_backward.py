@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from ..kernels import Array, InnerKernel, Matrix
 from ..kernels.metric_gradients import MetricGradient, metric_sums
 from ..metric import Metric
-from .host_against import HostAgainst, as_rows
+from .host_matrix import HostMatrix, as_rows
 from .precision import plain_points
 from .protocol import Slopes
 from .threads import blocks
@@ -66,7 +66,7 @@ def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slope
     return MetricGradient(points, coef, log_factors, log_widths)
 
 
-def metric_pullback(against: HostAgainst, W: Array, V: Array, metric: Metric) -> MetricGradient:
+def metric_pullback(against: HostMatrix, W: Array, V: Array, metric: Metric) -> MetricGradient:
     """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) by points and metric, from kernel values that are held."""
     rows, placed = against.rows, against.points
     (m, d), dtype, values = placed.shape, against.K.dtype, against.prepared.values

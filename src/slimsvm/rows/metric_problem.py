@@ -23,7 +23,7 @@ class MetricProblem:
     sizes: tuple[int, int, int]  # points, features, outputs
     origin: Array
     units: Array  # 0 for numbers that are not learned
-    loss: str  # the name of the rows' loss (`goals.row_loss`)
+    loss: str  # the name of the rows' loss (`goals.demands`)
     sides: tuple[Array, ...]  # (n, q) each: the arrays that it depends on
     weights: Array  # (n,)
     total: float  # the sum of weights

@@ -54,7 +54,6 @@ class ThinRows(HostRows):
         self.starts, self.ends = values.indptr[:-1], values.indptr[1:]  # of each row among the entries
 
     def subset(self, index: Array) -> ThinRows:
-        """Return some of the rows, without a copy of their values."""
         part = copy.copy(self)
         part.given, part.ids, part.boxes = self.given.take(index), self.ids[index], self.boxes.anew()
         part.starts, part.ends = self.starts[index], self.ends[index]
@@ -69,7 +68,6 @@ class ThinRows(HostRows):
         return held[:size].reshape(shape)
 
     def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
         m, q = V.shape
         points = ThinPoints.of(self.kernel.gamma, placed + self.shift, V, metric)  # type: ignore[attr-defined]
         strip = max(self.strip_values // (points.panels * core.SPARSE_LANES), SMALLEST_STRIP)

@@ -13,14 +13,14 @@ from sklearn.utils import _safe_indexing
 
 from ..budget import AUTO, NO_BUDGET, PRECISIONS, Budget, check_precision
 from ..c_bytes import BITS, CHEAP_COEFFICIENTS, NO_SCALER, Room, ScalerTables, Shape, largest_where
+from ..clock import microseconds
 from ..kernels import Array, Precomputed
 from ..kernels.spec import SPECS
 from ..model import Expansion, Judgement
 from ..rounding import rounded
-from ..warning import warn_user
+from ..text import warn_user
 from .path import Path, Step
 from .problem import Problem
-from .timing import microseconds
 
 #: a precision of fewer bits is taken unless its error is higher by this many standard errors of the difference. More: more
 #: points, whose numbers are coarser

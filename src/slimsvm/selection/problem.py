@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..goals import Goal, OneVsOne, OneVsRest
+from ..goals.values import variance_of
 from ..kernels import Array, Kernel, Matrix
 from ..model import Expansion, Holdout, Task
 from ..pairs import PairTargets
@@ -50,7 +51,7 @@ class Problem:
     @property
     def n(self) -> int:
         """The number of rows."""
-        return int(self.labels.size)
+        return int(self.labels.shape[0])
 
     @property
     def strata(self) -> Array:
@@ -122,6 +123,6 @@ class Problem:
         """Return the problem with the full model's scores as labels, if rows have none of their own."""
         if self.goal.labelled:
             return self
-        scores = full.on(self.rows(np.arange(self.n))).ravel()
-        variance = float(np.cov(scores, aweights=self.weights, ddof=0)) or 1.0
+        scores = self.goal.scores(full.on(self.rows(np.arange(self.n))))
+        variance = variance_of(scores, self.weights)
         return replace(self, labels=scores, goal=replace(self.goal, variance=variance))  # type: ignore[type-var]

@@ -16,18 +16,17 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..goals import Goal
+from ..goals.values import per_target
 from ..kernels import Array
 from ..model import CLEARLY, Expansion, Status, Task
 from ..run import Run
-from ..warning import warn_user
+from ..text import warn_user
 from .allowance import MOST_RECALL_LOST, Allowance
 from .folds import CUT_SHORT, MOST_FOLDS_FOR_TOLERANCE, FoldPaths
-from .judge import AGREEMENT, Baseline, Judge
+from .judge import AGREEMENT, Baseline, Judge, Scoring, Units
 from .limits import ALONE, Around, Limits
 from .path import Path, Step, sizes_up_to
 from .problem import Problem
-from .scoring import Scoring
-from .units import Units
 
 #: a model within a tolerance is searched up to this size first; each further search goes so many times as far. More: fewer
 #: searches for large models, and longer ones for small models
@@ -141,9 +140,11 @@ class Selection:
             return self
         units = Units.of(problem.labels, problem.weights)
         scaled: Any = goal
-        scaled = replace(scaled, epsilon=scaled.epsilon / units.scale, variance=scaled.variance / units.scale**2)
+        epsilon, variance = per_target(scaled.epsilon / units.scale), per_target(scaled.variance / units.scale**2)
+        scaled = replace(scaled, epsilon=epsilon, variance=variance)
         absolute = goal.labelled and not self.squared
-        weights = problem.weights * SQUARED_FOR_ABSOLUTE / units.scale if absolute else problem.weights
+        typical = float(np.exp(np.mean(np.log(units.scale))))  # several targets share the weights of rows
+        weights = problem.weights * SQUARED_FOR_ABSOLUTE / typical if absolute else problem.weights
         problem = replace(problem, labels=units.inside(problem.labels), goal=scaled, weights=weights)
         return replace(self, problem=problem, judge=replace(self.judge, units=units))
 

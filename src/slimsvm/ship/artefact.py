@@ -14,6 +14,7 @@ import numpy as np
 from ..calibration import Calibration, Conformal
 from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
+from ..learning import Learning
 from ..metric import Metric
 from ..scaling import Array, Scaling, with_factors
 from ..tables.program import Preparation
@@ -54,6 +55,7 @@ class Artefact:
     interval: float | None = None  # how far the exported intervals reach
     projection: Array | None = None  # (d, columns of points)
     precision: str = "float32"  # of the tables that the model was made for
+    learning: Learning | None = None  # how the model learns on, if it learns row by row
 
     @property
     def size(self) -> int:
@@ -139,6 +141,14 @@ class Artefact:
         if self.projection is not None:
             raise ValueError(
                 f"{target} has no projection, and this model was learned with one; train with metric='both' or 'fixed'"
+            )
+
+    def check_one_target(self, target: str) -> None:
+        """Raise ValueError if predictions are of several targets, for a target format that has one value."""
+        if self.decision is Decision.VALUES:
+            raise ValueError(
+                f"{target} holds one value for a row, and this model predicts {self.outputs} targets; write C, JavaScript, "
+                "ONNX or JSON, or train a model for each target"
             )
 
     def check_rows(self, target: str, *, tables: bool = False) -> None:

@@ -295,6 +295,7 @@ class Integers:
         Rows are like those to predict; without them, the range of a feature is that of the points.
         """
         precision = precision or (artefact.precision if artefact.precision != "float32" else "int8")
+        artefact.check_one_target("code of integers only")
         _check(artefact, precision)
         known, a = _known_rows(artefact, rows), _calibrated(artefact)
         offset = float(a.bias[0]) if a.decision is Decision.VALUE else 0.0

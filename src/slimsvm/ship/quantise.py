@@ -14,7 +14,7 @@ import numpy as np
 
 from ..c_bytes import CHEAP_COEFFICIENTS
 from ..rounding import SmallFloats, of_upper_halves, upper_halves
-from ..warning import warn_user
+from ..text import warn_user
 from .artefact import MODERATE, Array, Artefact
 from .literals import as_float32
 

@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..c_bytes import Room
-from ..goals.cross_entropy import CrossEntropy
 from ..goals.decision import Decision
-from ..goals.row_loss import RowLoss
+from ..goals.demands import CrossEntropy, RowLoss
 from ..kernels import RBF, Array, dense
-from ..made import Made
 from ..model import Expansion, Task
 from ..reducers.base import EndedModels
-from ..solvers.wanted import wanted
+from ..selection.path import Made
+from ..solvers.basis import wanted
 from .joint import BITS, RATE, Joint, Layout, Numbers
 from .paths import ended
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..kernels import Array
-from ..made import Made
 from ..metric import Metric, takes_widths
 from ..model import CLEARLY, UNKNOWN, Expansion, Judgement, Task
+from ..selection.path import Made
 from ..states import State, StateError, pack, unpack
 from .decay_choice import best_power
 from .learned import LearnedLoss, model_metric

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from ..goals.row_loss import RowLoss
+from ..goals.demands import RowLoss
 from ..kernels import RBF, Array
 from ..limits import Deadline
 from ..metric import Metric

@@ -2,7 +2,7 @@
 
     1/n sum_i w_i loss_i(f(x_i)) + decay / n |coef|^2 + pull / n (|log f|^2 + |log w|^2)
 
-with the loss of a row (`goals.row_loss`): the squared distance of its outputs from their demands, or the cross-entropy of
+with the loss of a row (`goals.demands`): the squared distance of its outputs from their demands, or the cross-entropy of
 its class. n is the sum of the weights, f are factors of the features and w widths of the points (`metric.Metric`). With
 widths the kernel matrix among points is not a Gram matrix, and |f|^2 in a feature space is not defined, so coefficients are
 regularised instead. `pull` regularises factors and widths towards 1.
@@ -16,7 +16,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..goals.row_loss import RowLoss
+from ..goals.demands import RowLoss
 from ..kernels import Array
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..goals.demands import Demands
 from ..kernels import Array
-from ..rows.protocol import Against, SpannedRows
+from ..rows.kernel_matrix import KernelMatrix
+from ..rows.protocol import SpannedRows
 from ..solvers.newton import RIDGE, IntervalSquares, NewtonSettings
 
 #: Newton's method between two rounds; this precision is enough for the next directions
@@ -35,7 +36,7 @@ def discriminating_span(
     return rows
 
 
-def _regulariser(handle: Against, weights: Array, decay: float) -> Array:
+def _regulariser(handle: KernelMatrix, weights: Array, decay: float) -> Array:
     """Return decay |w|^2 times the mean squared length of the coordinates, with a ridge that makes the solution unique."""
     lengths = np.diag(handle.curvature(np.arange(weights.size), weights))[1:].sum()
     ridge = RIDGE * float(weights.sum())

@@ -10,10 +10,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from ..goals.cross_entropy import CrossEntropy
 from ..goals.decision import Decision
-from ..goals.demands import Demands
-from ..goals.row_loss import LOSSES
+from ..goals.demands import LOSSES, CrossEntropy, Demands
 from ..kernels import RBF, Array, Kernel
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
@@ -110,7 +108,7 @@ class Slim(Reducer):
     (`slim.compact`).
 
     `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
-    softmax of the outputs (`goals.cross_entropy`), and everything moves together as with a learned metric. Where a few
+    softmax of the outputs (`goals.demands`), and everything moves together as with a learned metric. Where a few
     points serve many classes the error is much lower: no output need reach a margin, the right one need only be the
     largest. It needs one output for each class (multiclass="ovr"), or two classes, and the target "label". It takes several
     times as long, and with more points than classes it is no better. So "auto" is cross-entropy where the largest model has

@@ -12,14 +12,12 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..checks import check_at_least_zero
-from ..goals.cross_entropy import CrossEntropy
-from ..goals.demands import Demands
-from ..goals.row_loss import RowLoss
+from ..goals.demands import CrossEntropy, Demands, RowLoss
 from ..kernels import Array, Matrix
 from ..limits import Deadline
-from ..made import Made
 from ..model import Expansion, Judgement, Task
 from ..rows.threads import one_blas_thread
+from ..selection.path import Made
 from ..solvers.descent import DescentSettings, descend
 from ..states import State, StateError, floats, go_on, pack, row_numbers, unpack
 from .adam import AdamSettings, Moments, take_steps

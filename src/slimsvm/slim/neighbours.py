@@ -30,5 +30,5 @@ def block_numbers(groups: Array) -> Array:
 def validation_of(task: Task, rows: Array) -> Holdout:
     """Return some of a task's rows as validation rows."""
     targets = task.targets[rows]
-    labels = targets.ravel() if task.goal.real else task.goal.decode(targets)
+    labels = task.goal.scores(targets) if task.goal.real else task.goal.decode(targets)
     return Holdout(task.rows.subset(rows), labels, task.weights[rows], task.goal)

@@ -8,11 +8,11 @@ from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..kernels import Array, Kernel, Matrix
-from ..made import Made
 from ..metric import Metric
 from ..model import Expansion, Status, Task
 from ..reducers.base import EndedModels
 from ..run import PartCheckpoint, Run
+from ..selection.path import Made
 from ..states import State, StateError, floats, pack, unpack
 from .metric_search import MetricSearch
 from .point_search import Objective, PointSearch, known_objectives, objective_of

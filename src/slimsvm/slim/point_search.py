@@ -12,16 +12,16 @@ import numpy as np
 
 from ..checks import check_at_least_zero
 from ..kernels import Array, Matrix
-from ..made import Made
 from ..model import Expansion, Holdout, Judgement, Task
 from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
 from ..run import Run
+from ..selection.path import Made
+from ..solvers.basis import wanted
 from ..solvers.descent import DescentSettings, descend
 from ..solvers.newton import Fitted
 from ..solvers.projection import ProjectedLoss
-from ..solvers.wanted import wanted
 from ..states import State, StateError, floats, go_on, pack, row_numbers, unpack
 from ..text import short
 from .decay_choice import best_power, harmless_power

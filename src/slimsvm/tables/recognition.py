@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..text import short
-from ..warning import warn_user
+from ..text import short, warn_user
 
 #: texts that count as missing cells, where tables are read from text
 HOLES = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?")

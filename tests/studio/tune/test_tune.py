@@ -13,7 +13,7 @@ from slimsvm.reducers import Slim
 from slimsvm.slim.metric_search import Learning
 from slimsvm.studio.tune.halving import Clock
 from slimsvm.studio.tune.problem import constraint_of, make_problem
-from slimsvm.studio.tune.progress import print_tuning
+from slimsvm.studio.tune.result import print_tuning
 from slimsvm.studio.tune.trials import Trials
 from slimsvm.studio.tune.tune import _learning
 

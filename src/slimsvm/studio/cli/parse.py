@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ...budget import AUTO, PRECISIONS
 from ...budget import Budget as BudgetLimits
 from ...files.endings import check_written
-from ...files.numbers import strict_number
 from ...parameters import PARAMETERS
+from ...text import strict_number
 from . import names
 from .arguments import Argument, Option, ParameterError, Settings, Value
 from .tasks import check_classes, labels_of, task_of
@@ -260,7 +260,7 @@ def make_scaler_for(X: Any, scale: str) -> Any:
     """Return a scaler for the rows, or None; zeros in sparse rows stay zero. What auto chose to do is said on stderr."""
     from scipy.sparse import issparse
 
-    from ...importers.scalers import make_scaler, resolve_scale
+    from ...importers.around import make_scaler, resolve_scale
 
     name = resolve_scale(scale, X)
     if name != scale and name != "none":

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ...files.numbers import strict_number
+from ...text import strict_number
 from .arguments import ParameterError
 
 #: labels with more distinct values than this, and fewer rows for each than that, are probably values and not classes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ...budget import order_of
 from . import names
 from .arguments import Argument, Option, ParameterError
-from .interrupts import raise_on_interrupt
+from .interrupts import StoppedEarly, raise_on_interrupt
 from .parse import (
     Force,
     Label,
@@ -25,7 +25,6 @@ from .parse import (
     whole,
 )
 from .render import message_of, plain, show, show_files
-from .stopped import StoppedEarly
 from .tasks import check_classes, labels_of, own_settings
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from . import names
 from .arguments import Option, ParameterError
-from .interrupts import raise_on_interrupt
+from .interrupts import StoppedEarly, finished_or_best, raise_on_interrupt, saying_what_was_written
 from .parse import (
     Balanced,
     DataFile,
@@ -29,7 +29,6 @@ from .parse import (
     whole,
 )
 from .render import measures, plain, show_model
-from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 from .tasks import make_estimator, own_settings
 
 if TYPE_CHECKING:

@@ -15,13 +15,12 @@ from scipy.sparse import issparse
 from sklearn.metrics import confusion_matrix
 
 from ...kernels import Array, Matrix
-from ..tradeoff.methods import FULL
+from ..tradeoff.datasets import Split
+from ..tradeoff.methods import FULL, in_words
 from ..tradeoff.result import Tradeoff
 from ..tradeoff.rows import Row, finished, settings_of
-from ..tradeoff.split import Split
 from ..tradeoff.summary import NOT_NEAR, Point, advice, clearly_worse, smallest_good, summarise, whole
 from ..tradeoff.tasks import TaskKind, task_of_row
-from ..tradeoff.words import in_words
 
 HEAD = ("method", "support vectors", "bytes", "µs per row")
 #: what a model does not know, by task

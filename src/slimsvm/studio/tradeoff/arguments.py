@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from ...budget import Budget, order_of
 from ...checks import is_count
-from ...importers.scalers import SCALES
+from ...importers.around import SCALES
 from ...kernels import Array, Matrix
 from ...text import short
 from .tasks import CLASSIFY, TaskKind

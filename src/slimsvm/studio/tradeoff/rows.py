@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...budget import Budget
-from ...files.numbers import is_plain, strict_number
-from ...text import short
+from ...text import is_plain, short, strict_number
 
 Row = dict[str, Any]
 

@@ -17,17 +17,16 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.pipeline import make_pipeline
 
-from ...importers.around import with_names
-from ...importers.scalers import make_scaler, resolve_scale
+from ...importers.around import make_scaler, resolve_scale, with_names
 from ...kernels import Array, Matrix
-from ...progress import silent
 from ...rows.threads import thread_count
+from ...run import silent
 from .arguments import check_budgets, check_seeds, check_settings, checked_rows
+from .datasets import Split, fingerprint, split_rows
 from .measure import measure
 from .methods import DEFAULT, FULL, Method, make_methods, method_of
 from .result import MemoryStore, Tradeoff, store_of
 from .rows import COLUMNS, FAILED, FORMAT, OK, SKIPPED, TEXTS, Row, key_of
-from .split import Split, fingerprint, split_rows
 from .tasks import TaskKind, task_named
 
 #: powers of two in the usual range

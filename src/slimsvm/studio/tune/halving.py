@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from types import MappingProxyType
 
-from .folds import FoldedRows
-from .progress import TuningProgress
+from .result import TuningProgress
 from .space import Settings, Space
-from .trials import Trial, TrialEffort, Trials
+from .trials import FoldedRows, Trial, TrialEffort, Trials
 
 #: training rows of the first stage; more: fewer good settings are lost there, and trials take longer
 FIRST_ROWS = 1500

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from ...budget import AUTO, Budget, check_precision
 from ...c_bytes import ScalerTables, Shape
 from ...checks import check_unmasked
+from ...clock import microseconds
 from ...estimators import SlimOneClassSVM, SlimSVC, SlimSVR
 from ...estimators.validation import checked_range, weighted_rows
 from ...goals import Goal, Regression
@@ -23,7 +24,6 @@ from ...metric import takes_factors, takes_widths
 from ...model import Expansion
 from ...reducers import Slim
 from ...selection.limits import room_for, size_limit
-from ...selection.timing import microseconds
 from .result import Constraint
 
 #: the least number of rows: every fold needs some for training and some for validation

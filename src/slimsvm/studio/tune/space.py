@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from ...importers.scalers import make_scaler
+from ...importers.around import make_scaler
 from ...kernels import Array, Matrix, resolve_gamma, squared_norms
 from ...kernels.spec import SPECS
 

@@ -21,13 +21,11 @@ from ...estimators import SlimSVCCV, SlimSVRCV
 from ...estimators.shrink import scaler_tables
 from ...kernels import Array
 from ...model import Status
-from .folds import Fold, FoldedRows
 from .halving import FIRST_ROWS, Clock
 from .problem import Problem
-from .progress import LAST_FIT, TuningProgress
-from .result import Constraint, TuningResult, columns
+from .result import LAST_FIT, Constraint, TuningProgress, TuningResult, columns
 from .space import WIDTHS, Settings, Space
-from .trials import Trial, TrialEffort
+from .trials import Fold, FoldedRows, Trial, TrialEffort
 
 #: the values of C in the first round, and the factors of the best width and C in the second
 COSTS, WIDTH_FACTORS, COST_FACTORS = np.logspace(-1, 3, 5), (0.5, 1.0, 2.0), (0.3, 1.0, 3.0)

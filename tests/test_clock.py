@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slimsvm.selection import timing
+from slimsvm import clock as timer
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_calls_are_made_for_a_time_and_the_fastest_counts(monkeypatch, seconds, 
         count.append(clock[0])
         clock[0] += next(lengths)
 
-    monkeypatch.setattr(timing, "perf_counter", lambda: clock[0])
-    found = timing.microseconds(call, calls, seconds, least)
+    monkeypatch.setattr(timer, "perf_counter", lambda: clock[0])
+    found = timer.microseconds(call, calls, seconds, least)
     assert len(count) == made
     assert found == pytest.approx(1e6 * np.linspace(1.0, 0.9, 100)[made - 1])
