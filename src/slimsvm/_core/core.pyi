@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 from numpy import float32, float64, floating, int32, int_, intp, uint8
@@ -24,7 +25,12 @@ class Strips:
     size: int
     turns: int
     def __init__(self, n: int, size: int, turns: int = 1) -> None: ...
-    def end(self) -> None: ...
+
+class Team:
+    count: int
+    def __init__(self, count: int) -> None: ...
+    def serve(self, number: int) -> None: ...
+    def run(self, work: Callable[[], None], there: Callable[[], None], helpers: int) -> None: ...
 
 class KernelPass:
     n: int
@@ -53,6 +59,8 @@ class KernelPass:
     def run_strips(
         self,
         strips: Strips,
+        team: Team | None = None,
+        helpers: int = 0,
         V: NDArray[Any] | None = None,
         out: NDArray[float64] | None = None,
         values: NDArray[Any] | None = None,
@@ -79,6 +87,8 @@ def run_together(
     columns: list[NDArray[intp]],
     strips: Strips,
     out: NDArray[float64],
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
 def panels_of_sparse(
     data: NDArray[Any],
@@ -264,37 +274,3 @@ def update_curvatures(
     space: NDArray[float32],
 ) -> None: ...
 def solve_factored(factor: NDArray[float64], right: NDArray[float64]) -> None: ...
-def thin_values(
-    data: NDArray[float32],
-    features: NDArray[int32],
-    starts: NDArray[int32],
-    ends: NDArray[int32],
-    lines: NDArray[float32],
-    reach: NDArray[float32],
-    level: NDArray[float32],
-    squares: NDArray[float32],
-    weights: NDArray[float32],
-    norms: NDArray[float32],
-    K: NDArray[float32],
-    sums: NDArray[float32],
-) -> None: ...
-def thin_back(
-    data: NDArray[float32],
-    features: NDArray[int32],
-    starts: NDArray[int32],
-    ends: NDArray[int32],
-    norms: NDArray[float32],
-    weights: NDArray[float32],
-    pulled: NDArray[float32],
-    K: NDArray[float32],
-    totals: NDArray[float32],
-    spread: NDArray[float64],
-) -> None: ...
-def adam_step(
-    rate: float,
-    settings: NDArray[float64],
-    slope: NDArray[float64],
-    x: NDArray[float64],
-    mean: NDArray[float64],
-    square: NDArray[float64],
-) -> None: ...

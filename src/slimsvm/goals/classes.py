@@ -25,6 +25,8 @@ class Classification:
     labelled: ClassVar[bool] = True
     #: whether targets are real values; they are -1, 0 and +1
     real: ClassVar[bool] = False
+    #: what the mean of the losses is
+    loss: ClassVar[str] = "the share of misclassified rows"
 
     def demands(self, targets: Array) -> Demands:
         """Return y f >= 1 for each row and output."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ..kernels.spec import SPECS, core_arguments
 from ..metric import Metric
 from .boxes import Boxes
 from .precision import USUAL, Given, Precision, Prepared, float32_error, plain_points, prepare
-from .threads import Crew, blocks
+from .threads import Crew, Helpers, blocks
 
 #: sparse points of at most this many features are made dense if they have at most this many numbers
 FEW_FEATURES, WRITTEN_OUT = 4096, 1 << 25
@@ -170,39 +169,32 @@ class CompiledTiles(Tiles):
 
     def spread(self, V: Array | None = None, out: Array | None = None, values: Array | None = None) -> None:
         """Do what `run` does for all rows: threads take strips without the interpreter's lock."""
-        self._together(self.strip, partial(self.compiled.run_strips, V=V, out=out, values=values))
+        self._together(self.strip, V=V, out=out, values=values)
 
-    def _together(self, size: int, work: Callable[[Any], None]) -> None:
+    def _together(self, size: int, **wanted: Any) -> None:
         strips = core.Strips(self.A.count, size, max(TURN_WORK // (size * self.work + 1), 1))
-        spread_strips(self.crew, strips, work, self.A.count * self.work)
+        self.compiled.run_strips(strips, *helpers_for(self.crew, strips, self.A.count * self.work), **wanted)
 
     def gram(self, out: Array | None = None) -> Array:
         """Return K(A, A), from the values above the diagonal: they are symmetric to the last bit."""
         n = self.A.count
         K = np.empty((n, n), self.dtype) if out is None else out[: n * n].reshape(n, n)
-        self._together(core.PANEL, partial(self.compiled.run_strips, values=K, symmetric=True))
+        self._together(core.PANEL, values=K, symmetric=True)
         return K
 
 
-def spread_strips(crew: Crew, strips: Any, work: Callable[[Any], None], multiply_adds: int) -> None:
-    """Call work(strips) in as many threads as the work is worth."""
-
-    def share() -> None:
-        try:
-            work(strips)
-        except BaseException:  # Ctrl-C, or too little memory: the other threads end
-            strips.end()
-            raise
-
-    crew.together(share, min(multiply_adds // HELPER_WORK, -(-strips.n // strips.size) - 1))
+def helpers_for(crew: Crew, strips: core.Strips, multiply_adds: int) -> Helpers:
+    """Return as many threads as the work is worth."""
+    return crew.helpers(min(multiply_adds // HELPER_WORK, -(-strips.n // strips.size) - 1))
 
 
 def add_class_outputs(crew: Crew, parts: list[tuple[Array, CompiledTiles, Array]], outputs: Array) -> None:
     """Add K V of each part to its outputs (q, n): columns, tiles of the same rows, and `weights` of coefficients."""
     columns, tiles, weights = (list(side) for side in zip(*parts, strict=True))
-    work = partial(core.run_together, [each.compiled for each in tiles], weights, columns, out=outputs)
     multiply_adds = outputs.shape[1] * sum(each.work for each in tiles)
-    spread_strips(crew, core.Strips(outputs.shape[1], CLASS_ROWS), work, multiply_adds)
+    strips = core.Strips(outputs.shape[1], CLASS_ROWS)
+    compiled = [each.compiled for each in tiles]
+    core.run_together(compiled, weights, columns, strips, outputs, *helpers_for(crew, strips, multiply_adds))
 
 
 def _forms(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew) -> tuple[Any, Any]:
