@@ -108,6 +108,31 @@ int main(void)
     return 0;
 }}
 """
+#: a program that learns from rows, each with a number behind it, and then writes what it did and the scores of all rows
+LEARNING_MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "{name}.h"
+#ifndef {upper}_SCORES
+#define {upper}_SCORES 1
+#endif
+int main(void)
+{{
+    static float x[{rows}][{upper}_FEATURES + 1];
+    if (fread(x, sizeof x, 1, stdin) != 1)
+        return 1;
+    for (int i = 0; i < {rows}; i++) {{
+        signed char told = (signed char){prefix}_update(x[i]{label});
+        fwrite(&told, 1, 1, stdout);
+    }}
+    for (int i = 0; i < {rows}; i++) {{
+        float scores[{upper}_SCORES];
+        {scores};
+        fwrite(scores, sizeof scores, 1, stdout);
+    }}
+    return 0;
+}}
+"""
 #: a row as (features, values)
 Entries = tuple[Sequence[int], Sequence[float]]
 
@@ -181,6 +206,28 @@ def run_c_integers(source: Path, held: Integers, X: Array, compiler: Sequence[st
         done = subprocess.run([program], input=rows, capture_output=True, check=True)
     found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.int32, (held.a.scores * p,))])
     return Outcome(found["label"], found["scores"] if p else None)
+
+
+def run_c_learning(
+    source: Path, artefact: Artefact, X: Array, labels: Array, compiler: Sequence[str] = ("gcc",)
+) -> tuple[Array, Array]:
+    """Run a C model that learns from rows in turn; return what each update told, and the scores of all rows at the end.
+
+    Labels are numbers of classes, or values; those of novelty detectors do not count.
+    """
+    prefix, decision = identifier(source.stem), artefact.decision
+    label = {Decision.VALUE: ", x[i][{}_FEATURES]", Decision.SIDE: ""}.get(decision, ", (int)x[i][{}_FEATURES]")
+    scores = f"scores[0] = {prefix}_predict(x[i])" if decision is Decision.VALUE else f"{prefix}_scores(x[i], scores)"
+    words = {"name": source.stem, "prefix": prefix, "upper": prefix.upper(), "rows": len(X), "scores": scores}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "main.c").write_text(LEARNING_MAIN.format(**words, label=label.format(prefix.upper())))
+        model, program = folder / "model.o", folder / "program"
+        subprocess.run([*compiler, *STRICT, "-ffp-contract=off", "-c", source, "-o", model], check=True)
+        subprocess.run([*compiler, *STRICT, f"-I{source.parent}", folder / "main.c", model, "-o", program], check=True)
+        given = np.column_stack([X, labels]).astype(np.float32).tobytes()
+        done = subprocess.run([program], input=given, capture_output=True, check=True).stdout
+    return np.frombuffer(done, np.int8, len(X)), np.frombuffer(done, np.float32, offset=len(X)).reshape(len(X), -1)
 
 
 def run_c_sparse(source: Path, artefact: Artefact, rows: Sequence[Entries]) -> Outcome:

@@ -223,10 +223,10 @@ def claims(rows: list[Row]) -> list[Claim]:
             ),
             judged(
                 data,
-                "SMO makes relatively little progress until a critical point (worse than the SBP at one of the first "
-                "two points), so ending it early is not advisable.",
+                "SMO makes relatively little progress until a critical point (worse than the SBP at the first two "
+                "points), so ending it early is not advisable.",
                 (ONE_ROW, PAPER),
-                lambda worse=worse: any(worse(ONE_ROW, PAPER, m) for m in MULTIPLES[:2]),
+                lambda worse=worse: all(worse(ONE_ROW, PAPER, m) for m in MULTIPLES[:2]),
             ),
             judged(
                 data,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-REPRODUCED, NOT_REPRODUCED, NOT_RUN = "reproduced", "not reproduced", "not run yet"
+REPRODUCED, NOT_REPRODUCED, DIFFERS, NOT_RUN = "reproduced", "not reproduced", "differs", "not run yet"
 NOT_ON_TERMS = "not run on the paper's terms"
 #: an error is higher than another if it is so by more than this many standard errors of the difference
 STANDARD_ERRORS = 2.0
@@ -32,6 +32,10 @@ class Claim:
         """Return a claim with the verdict of a comparison; None where rows are missing, for a reason."""
         verdict = NOT_RUN if holds is None else REPRODUCED if holds else NOT_REPRODUCED
         return cls(words, verdict, figures if holds is not None else reason, ours)
+
+    def differing(self, because: str) -> Claim:
+        """Return the claim with the verdict that it differs for a reason."""
+        return replace(self, verdict=f"{DIFFERS}, because {because}")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from slimsvm._core import core
 from slimsvm.kernels import RBF
 from slimsvm.rows import curvatures as module
 from slimsvm.rows.curvatures import CompiledCurvatures, RunningCurvatures
-from slimsvm.rows.gaussian_sums import GaussianParts
+from slimsvm.rows.gaussian_sums import GaussianSums
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.threads import Crew
 
@@ -124,24 +124,21 @@ def test_a_handle_multiplies_with_any_number_of_outputs(outputs, share):
 @pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize(("q", "m", "d"), [(1, 3, 5), (3, 70, 20), (9, 20, 70)])
 def test_sums_of_a_gradient_are_the_plain_ones(dtype, form, q, m, d):
-    rng = np.random.default_rng(q)
-    n, start = 900, 50
-    X = (rng.normal(size=(n + start, d)) * (rng.random((n + start, d)) < 0.6)).astype(dtype)
+    rng, n = np.random.default_rng(q), 900
+    X = (rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)).astype(dtype)
     K, V, squares, pulls = (rng.random(shape).astype(dtype) for shape in ((n, m), (m, q), d, m))
     W = some_residual(rng, (n, q)) * (rng.random((n, 1)) < 0.8)
     found = []
     for count in (1, 3):
         crew = Crew(count)
         crew.helpers_for = lambda _, crew=crew: crew.helpers(2)
-        parts = GaussianParts(form(X), V, squares, pulls, crew, coef=True)
-        parts.add(lines_of(K), W, start)
-        found.append(parts)
-    A, P = X[start:].astype(float), K * (W @ V.T)
-    wanted = P.T @ A, P.T @ (A**2 @ squares), P.sum(axis=0)
-    for one, other, plain_sum in zip(found[0].by_point(), found[1].by_point(), wanted, strict=True):
+        found.append(GaussianSums(form(X), lines_of(K), W, V, squares, pulls, crew))
+    A, P = X.astype(float), K * (W @ V.T)
+    wanted = {"of_rows": P.T @ A, "of_norms": P.T @ (A**2 @ squares), "of_ones": P.sum(axis=0)}
+    for name, plain_sum in wanted.items():
+        one, other = (getattr(sums, name) for sums in found)
         np.testing.assert_array_equal(one, other)
-        np.testing.assert_allclose(one, plain_sum, rtol=1e-4, atol=2e-3)
-    np.testing.assert_allclose(found[0].by_coef, K.T @ W, rtol=1e-4, atol=2e-3)
+        np.testing.assert_allclose((found[0].scale * one.T).T, plain_sum, rtol=1e-4, atol=2e-3)
     np.testing.assert_allclose(found[0].spread, (A**2).T @ (P @ pulls), rtol=1e-4, atol=1e-2)
 
 
@@ -182,14 +179,12 @@ def arguments(name):
         "solve_factored": {"factors": [np.ones((3, 3))], "right": np.ones((1, 3))},
         "backward": {
             "K": K,
-            "rows": np.ones((6, 3), np.float32),
+            "rows": np.ones((5, 3), np.float32),
             "W": W,
             "V": None,
             "squares": np.ones(3, np.float32),
             "pulls": np.ones(core.PANEL, np.float32),
-            "coef": True,
-            "start": 1,
-            "out": np.zeros(2 * 5 + 2 + 3),
+            "out": np.zeros(2 * 5 + 3),
         },
     }[name]
 
@@ -205,7 +200,7 @@ def test_arrays_that_do_not_fit_are_refused(name):
         if isinstance(value, np.ndarray):
             wider = np.concatenate([value, value], axis=-1)
             wrong = [None, value.astype(np.complex128), wider, value[:0], value[..., :0]]
-            if (name, key) not in (("backward", "rows"), ("factor_sums", "values")):  # further rows and sums are not used
+            if (name, key) != ("factor_sums", "values"):  # further sums are not used
                 wrong.append(np.concatenate([value, value]))
             for other in wrong:
                 with pytest.raises((ValueError, TypeError, AttributeError)):
@@ -224,11 +219,9 @@ def test_arrays_that_do_not_fit_are_refused(name):
         ("factor_sums", {"outputs": np.array([2])}),
         ("solve_factored", {"factors": [np.ones((3, 3), np.float32)]}),
         ("solve_factored", {"factors": [np.ones((3, 2))]}),
-        ("backward", {"start": 2}),
-        ("backward", {"start": -1}),
         ("backward", {"W": np.ones((1, 10))[:, ::2]}),
-        ("backward", {"W": np.ones((2, 5)), "out": np.zeros(17)}),
-        ("backward", {"rows": (np.ones(2, np.float32), np.zeros(2, np.int32), np.array([0, 1, 3, 2, 2, 2, 2], np.int32))}),
+        ("backward", {"W": np.ones((2, 5)), "out": np.zeros(13)}),
+        ("backward", {"rows": (np.ones(2, np.float32), np.zeros(2, np.int32), np.array([0, 1, 3, 2, 2, 2], np.int32))}),
     ],
     ids=str,
 )

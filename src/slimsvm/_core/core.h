@@ -63,21 +63,6 @@ typedef struct {
     ptrdiff_t out_from;
 } Wanted;
 
-/* Rows of few nonzeros, each from its start to its end among the entries. */
-typedef struct {
-    ptrdiff_t count;
-    const float *data;
-    const int32_t *features, *starts, *ends; /* starts and ends: (count,) */
-} ThinRows;
-
-/* Points of a model with a metric, in panels of LANES: K_ij = 2^(<x_i, line_j> + sum_f squares_f x_if^2 reach_j + level_j). */
-typedef struct {
-    ptrdiff_t panels, features;
-    const float *lines;         /* (panels, features, LANES) */
-    const float *reach, *level; /* (panels * LANES,) */
-    const float *squares;       /* (features,) */
-} ThinPoints;
-
 /* quadratic t^2 + 2 linear t + the sum over rows of w dist(f + t df, [low, high])^2, as a function of t. */
 typedef struct {
     const double *low, *high, *outputs, *change, *weights;
@@ -91,19 +76,18 @@ typedef struct {
     const double *weights;
 } Squares;
 
-/* What the gradient of a Gaussian model takes sums of: rows in one of two forms, the kernel values of those from `start` on in
- * lines `stride` apart, and their slopes W by each output. */
+/* What the gradient of a Gaussian model takes sums of: rows in one of two forms, their kernel values in lines
+ * `stride` apart, and their slopes W by each output. */
 typedef struct {
     ptrdiff_t features, points, outputs;
     const void *rows;                       /* (rows, features), or NULL for CSR rows: */
     const void *data;
     const int32_t *features_of, *starts;
     const void *K;
-    ptrdiff_t stride, start;
+    ptrdiff_t stride;
     const double *W;                        /* lines w_stride apart */
     ptrdiff_t w_stride;
     const void *V, *squares, *pulls;        /* (outputs, points) and (points,) filled up to LANES; (features,) */
-    int coef;                               /* whether K' W is wanted */
 } Backward;
 
 /* Rows in boxes: the numbers of the rows of box k are rows[starts[k]] .. rows[starts[k + 1] - 1]. Points within a squared distance
@@ -147,14 +131,10 @@ typedef struct {
     void (*solve_factored)(const double *, ptrdiff_t, double *);
     void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
                           ptrdiff_t);
-    void (*thin_values)(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *);
-    void (*thin_back)(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *, const float *,
-                      float *, double *);
     int (*pass_float)(const Pass *, const Wanted *);
     int (*pass_double)(const Pass *, const Wanted *);
     int (*pass_near_float)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *);
     int (*pass_near_double)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *);
-    void (*adam_step)(ptrdiff_t, double, const double *, const double *, double *, double *, double *);
 } Build;
 
 /* The number before, which other threads may raise at the same time. */

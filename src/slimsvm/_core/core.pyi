@@ -24,8 +24,7 @@ class Strips:
     n: int
     size: int
     turns: int
-    first: int
-    def __init__(self, n: int, size: int, turns: int = 1, first: int = 0) -> None: ...
+    def __init__(self, n: int, size: int, turns: int = 1) -> None: ...
 
 class Team:
     count: int
@@ -272,8 +271,6 @@ def backward(
     V: NDArray[Any],
     squares: NDArray[Any],
     pulls: NDArray[Any] | None,
-    coef: bool,
-    start: int,
     out: NDArray[float64],
     team: Team | None = None,
     helpers: int = 0,
@@ -310,38 +307,4 @@ def factor_sums(
 ) -> bool: ...
 def solve_factored(
     factors: list[NDArray[float64]], right: NDArray[float64], team: Team | None = None, helpers: int = 0
-) -> None: ...
-def thin_values(
-    data: NDArray[float32],
-    features: NDArray[int32],
-    starts: NDArray[int32],
-    ends: NDArray[int32],
-    lines: NDArray[float32],
-    reach: NDArray[float32],
-    level: NDArray[float32],
-    squares: NDArray[float32],
-    weights: NDArray[float32],
-    norms: NDArray[float32],
-    K: NDArray[float32],
-    sums: NDArray[float32],
-) -> None: ...
-def thin_back(
-    data: NDArray[float32],
-    features: NDArray[int32],
-    starts: NDArray[int32],
-    ends: NDArray[int32],
-    norms: NDArray[float32],
-    weights: NDArray[float32],
-    pulled: NDArray[float32],
-    K: NDArray[float32],
-    totals: NDArray[float32],
-    spread: NDArray[float64],
-) -> None: ...
-def adam_step(
-    rate: float,
-    settings: NDArray[float64],
-    slope: NDArray[float64],
-    x: NDArray[float64],
-    mean: NDArray[float64],
-    square: NDArray[float64],
 ) -> None: ...

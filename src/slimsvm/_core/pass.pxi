@@ -219,18 +219,17 @@ cdef class KernelPass:
         cdef StripJob job
         cdef Py_buffer view
         cdef list held = []
-        if strips.n > self.n or (symmetric and (strips.first or strips.n != self.n)):
-            raise ValueError(f"the rows {strips.first}:{strips.n} of {self.n}")
+        same(strips.n, self.n)
         memset(&job, 0, sizeof(StripJob))
         self.wish(&job.want, V, outputs_of(out), first_of(out), held)
         if job.want.outputs:
-            job.want.out_from = begin_of(out.shape[0], strips.first, strips.n)
+            same(out.shape[0], self.n)
         if values is not None:
             PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE)
         try:
             if values is not None:
                 self.fill(&job.want, &view)
-                job.want.values_from = begin_of(view.shape[0], strips.first, strips.n)
+                same(view.shape[0], self.n)
             if symmetric and (values is None or self.n != self.count or strips.size % LANES):
                 raise ValueError(f"{self.n} rows, {self.count} points and strips of {strips.size} rows are not symmetric")
             job.form, job.double, job.symmetric, job.narrow = &self.pass_, self.double, symmetric, self.pass_.narrow
@@ -335,7 +334,7 @@ def run_together(list passes, list weights, list columns, Strips strips, double[
     cdef ClassJob job
     memset(&job, 0, sizeof(ClassJob))
     same(out.shape[1], strips.n)
-    if not strips.n or strips.first:
+    if not strips.n:
         return
     job.count, job.most, job.out = count, 1, &out[0, 0]
     for places in columns:

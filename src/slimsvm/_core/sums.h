@@ -135,14 +135,14 @@ void OF(row_products)(const Squares *of, const void *given, ptrdiff_t first, ptr
 int OF(add_backward)(const Backward *b, const ptrdiff_t *list, ptrdiff_t count, double *total)
 {
     const ptrdiff_t d = b->features, m = b->points, q = b->outputs, width = d + 2, wide = FULL(width), across = (m + LANES - 1) / LANES * LANES;
-    const ptrdiff_t outputs = FULL(q), most = wide + across > SUM_NUMBERS / SUM_ROWS ? SUM_NUMBERS / (wide + across) : SUM_ROWS;
+    const ptrdiff_t most = wide + across > SUM_NUMBERS / SUM_ROWS ? SUM_NUMBERS / (wide + across) : SUM_ROWS;
     const ptrdiff_t block = most < 16 ? 16 : most;
     const REAL *squares = b->squares, *pulls = b->pulls, *V = b->V;
-    double *coef = total + m * width, *spread = coef + (b->coef ? m * q : 0);
-    REAL *space = calloc((size_t)(block * (wide + 2 * across + outputs + q) + d), sizeof(REAL));
+    double *spread = total + m * width;
+    REAL *space = calloc((size_t)(block * (wide + 2 * across + q) + d), sizeof(REAL));
     if (!space)
         return -1;
-    REAL *A = space, *P = A + block * wide, *K = P + block * across, *by_row = K + block * across, *by_output = by_row + block * outputs;
+    REAL *A = space, *P = A + block * wide, *K = P + block * across, *by_output = K + block * across;
     REAL *spread_here = by_output + block * q, C[ROWS * COLUMNS];
     for (ptrdiff_t first = 0; first < count; first += block) {
         const ptrdiff_t rows = count - first < block ? count - first : block;
@@ -160,12 +160,10 @@ int OF(add_backward)(const Backward *b, const ptrdiff_t *list, ptrdiff_t count, 
                 norm += squares[f] * line[f] * line[f];
             line[d] = norm;
             line[d + 1] = 1;
-            memcpy(K + i * across, (const REAL *)b->K + (row - b->start) * b->stride, (size_t)m * sizeof(REAL));
+            memcpy(K + i * across, (const REAL *)b->K + row * b->stride, (size_t)m * sizeof(REAL));
             for (ptrdiff_t c = 0; c < q; c++)
-                by_row[i * outputs + c] = by_output[c * block + i] = (REAL)b->W[c * b->w_stride + row - b->start];
+                by_output[c * block + i] = (REAL)b->W[c * b->w_stride + row];
         }
-        if (b->coef)
-            OF(add_product)(K, across, m, by_row, outputs, q, rows, 0, coef);
         if (q == 1)
             for (ptrdiff_t i = 0; i < rows; i++)
                 for (ptrdiff_t j = 0; j < m; j++)

@@ -328,13 +328,12 @@ def back(K, const double[:, ::1] W, double[:, ::1] out, Team team=None, int help
         free(more)
 
 
-def backward(K, rows, const double[:, :] W, V, squares, pulls, bint coef, Py_ssize_t start, double[::1] out, Team team=None,
-             int helpers=0):
-    """out += the sums behind the gradient of a Gaussian model, for the rows of K, which are those from `start` on.
+def backward(K, rows, const double[:, :] W, V, squares, pulls, double[::1] out, Team team=None, int helpers=0):
+    """out += the sums behind the gradient of a Gaussian model over rows with kernel values K.
 
-    With P_ij = K_ij sum_c W_ci V_cj, or K_ij W_i without V: lines of P' A, P' |f x|^2 and P' 1 of each point, (m, d + 2); with
-    `coef` then K' W, (m, q); with `pulls` then (A * A)' P pulls, (d,). `rows` are all rows, an array or the data, features and starts
-    of CSR rows, in the precision of K. V (q, m) and pulls (m,) are filled up to full columns of OUTPUT panels.
+    With P_ij = K_ij sum_c W_ci V_cj, or K_ij W_i for one output: lines of P' A, P' |f x|^2 and P' 1 of each point, (m, d + 2), and
+    with `pulls` then (A * A)' P pulls, (d,). `rows` are an array or the data, features and starts of CSR rows, in the precision of
+    K. V (q, m) and pulls (m,) are filled up to full panels, and `squares` are f^2.
     """
     cdef SumJob job
     cdef list held = []
@@ -347,10 +346,10 @@ def backward(K, rows, const double[:, :] W, V, squares, pulls, bint coef, Py_ssi
     same(W.shape[1], n)
     if W.strides[1] != sizeof(double) or W.strides[0] % <Py_ssize_t>sizeof(double) or not q:
         raise ValueError(f"slopes of {q} outputs, not in lines")
-    size = m * (d + 2) + (m * q if coef else 0) + (d if pulls is not None else 0)
+    size = m * (d + 2) + (d if pulls is not None else 0)
     same(out.shape[0], size)
-    b.K, b.stride, b.points, b.features, b.outputs, b.coef = job.squares.K, job.squares.stride, m, d, q, coef
-    b.W, b.w_stride, b.start = &W[0, 0], W.strides[0] // <Py_ssize_t>sizeof(double), start
+    b.K, b.stride, b.points, b.features, b.outputs = job.squares.K, job.squares.stride, m, d, q
+    b.W, b.w_stride = &W[0, 0], W.strides[0] // <Py_ssize_t>sizeof(double)
     b.squares = address(squares, number, d, held)
     if pulls is not None:
         b.pulls = address(pulls, number, across, held)
@@ -366,8 +365,7 @@ def backward(K, rows, const double[:, :] W, V, squares, pulls, bint coef, Py_ssi
     else:
         size = rows.shape[0]
         b.rows = address(rows, number, size * d, held)
-    if not 0 <= start <= size - n:
-        raise ValueError(f"rows {start}:{start + n} of {size}")
+    same(size, n)
     job.lists = <ptrdiff_t *>malloc((n + 1) * sizeof(ptrdiff_t))
     job.items = <Item *>calloc(MOST_PARTS, sizeof(Item))
     cdef double *more = NULL
@@ -379,7 +377,7 @@ def backward(K, rows, const double[:, :] W, V, squares, pulls, bint coef, Py_ssi
                 any_slope = False
                 for c in range(q):
                     any_slope |= b.W[c * b.w_stride + i] != 0
-                job.lists[count] = start + i
+                job.lists[count] = i
                 count += any_slope
         job.size, parts = out.shape[0], parts_of(count, out.shape[0], 1)
         more = <double *>calloc(parts * job.size, sizeof(double))

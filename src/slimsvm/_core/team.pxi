@@ -182,22 +182,19 @@ ctypedef void (*Work)(Shared *, int64_t) noexcept nogil
 
 
 cdef class Strips:
-    """Strips of `size` of the rows first .. n - 1, which threads take one after the other.
+    """Strips of `size` of n rows, which threads take one after the other. Ctrl-C is looked for after `turns` strips."""
 
-    Ctrl-C is looked for after `turns` strips.
-    """
+    cdef readonly int64_t n, size, turns
 
-    cdef readonly int64_t n, size, turns, first
-
-    def __cinit__(self, int64_t n, int64_t size, int64_t turns=1, int64_t first=0):
-        if not 0 <= first <= n or size < 1 or turns < 1:
-            raise ValueError(f"strips of {size} of the rows {first}:{n}")
-        self.n, self.size, self.turns, self.first = n, size, turns, first
+    def __cinit__(self, int64_t n, int64_t size, int64_t turns=1):
+        if n < 0 or size < 1 or turns < 1:
+            raise ValueError(f"strips of {size} of {n} rows")
+        self.n, self.size, self.turns = n, size, turns
 
     cdef int share(self, Work work, Shared *job, Team team, int helpers) except -1:
         """Call work(job, most) here and in threads until no strip is left; it takes `most` strips, or all that are left."""
         cdef bint shared = False
-        job.next, job.n, job.size, job.work = self.first, self.n, self.size, work
+        job.next, job.n, job.size, job.work = 0, self.n, self.size, work
         if team is not None:
             shared = team.begin(whole_job, job, helpers)
         try:

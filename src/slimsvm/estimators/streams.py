@@ -11,7 +11,9 @@ import numpy as np
 
 from ..goals import Goal, OneVsRest
 from ..kernels import Array, Kernel, Matrix, Precomputed, make_kernel, resolve_gamma
+from ..learning import Learning
 from ..model import Status, Task
+from ..papers.forgetron_rbp import DAMAGE
 from ..rows.homes import open_rows
 from ..trainers import TRAINERS
 from .methods import check_goal, check_weights, finite_cost, is_reduced, make_trainer
@@ -102,9 +104,39 @@ def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array
 
 def keep_stream(estimator: Any, trainer: Any, kernel: Kernel, state: Any) -> None:
     """Set `stream_` to the state that `partial_fit` continues from; remove it if the trainer has none."""
-    estimator.__dict__.pop("stream_", None)
+    for name in ("stream_", "_learning"):
+        estimator.__dict__.pop(name, None)
     if state is not None:
         estimator.stream_ = Stream(trainer, kernel, state, {name: getattr(estimator, name, None) for name in KEPT})
+
+
+def learning_of(estimator: Any) -> Learning | None:
+    """Return how a fitted estimator learns on from each row; None if it is not that of a stream, or was shrunk since."""
+    stream, model = getattr(estimator, "stream_", None), estimator.model_
+    if stream is None:
+        kept: Learning | None = getattr(estimator, "_learning", None)
+        return kept if kept is not None and kept.coef.shape == model.coef.shape else None
+    state = stream.state
+    names = [name for name, kind in TRAINERS.items() if type(stream.trainer) is kind]
+    last = state.expansion(stream.kernel)
+    if not names or model.points.shape != last.points.shape or not np.array_equal(model.coef, last.coef):
+        return None
+    weights = getattr(estimator, "class_weight_", None)
+    if weights is None and getattr(estimator, "class_weight", None) is not None:
+        weights = class_weights(estimator.class_weight, estimator.classes_, estimator.classes_)
+    generator = dict(state.rng.bit_generator.state)
+    return Learning(
+        names[0],
+        int(stream.trainer.budget),
+        state.coef,
+        state.born,
+        int(state.seen),
+        int(state.moves),
+        **{name: getattr(state, name) for name in ("lam", "late", "epsilon", "nu", "maintenance") if hasattr(state, name)},
+        slack=float(state.damage - DAMAGE * state.moves) if hasattr(state, "damage") else 0.0,
+        rng=generator if names[0] == "rbp" else {},
+        weights=None if weights is None or (weights == 1).all() else weights,
+    )
 
 
 def resumed(estimator: Any) -> Stream | None:

@@ -29,18 +29,18 @@ from sklearn.utils.validation import check_is_fitted
 from ..budget import AUTO
 from ..calibration import CALIBRATIONS, Conformal
 from ..estimators import MACHINES
+from ..estimators.streams import learning_of
 from ..goals import CLASSIFIERS, GOALS
 from ..importers.around import SCALERS, is_identity, target_scaling, unwrapped, words_before
 from ..importers.scaler_kinds import NOTHING
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
+from ..learning import Learning as RowByRow
 from ..metric import Metric
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..papers.budget_svm import NORMS
 from ..reducers import REDUCERS
-from ..slim.metric_search import Learning
-from ..slim.point_search import Schedule
 from ..solvers.free_rows import NewtonRule
 from ..text import short
 from ..trainers import TRAINERS
@@ -72,12 +72,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "trainer": TRAINERS,
     "norm": NORMS,
     "reducer": REDUCERS,
-    "schedule": {"slim": Schedule},
-    "learning": {"slim": Learning},
     "newton": {"smo": NewtonRule},
+    "stream": {"rows": RowByRow},
 }
 #: the format that introduced a kind of part, if it is not the first
-SINCE = {"metric": 2, "learning": 2, "newton": 2}
+SINCE = {"metric": 2, "newton": 2}
 #: the format that introduced projections and precisions, and that of transformers of tables
 PROJECTED, TABLES = 3, 4
 COMMON = ("n_features_in_", "feature_names_in_")
@@ -86,11 +85,11 @@ RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "
 #: the fitted attributes of each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", *RUN)),
+    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", "_learning", *RUN)),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
-OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", *RUN}
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", "_learning", *RUN}
 #: parameters that hold paths of the machine that saved the model
 NOT_KEPT = {"memory", "checkpoint"}
 #: parameters of earlier versions, which `with_one_budget` reads
@@ -98,6 +97,23 @@ OLD_PARAMETERS = ("budget_bytes", "budget_precision", "budget_us", "budget_batch
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
 SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
 MACHINE_NAMES = [kind.__name__ for kind in MACHINES]
+
+
+def earlier_slim(schedule: None = None, learning: None = None, **fields: Any) -> Any:  # noqa: ARG001
+    """Return the reducer of a file, whose settings of the search are constants now."""
+    return REDUCERS["slim"](**fields)
+
+
+def no_setting(**_: Any) -> None:
+    """Return None for settings of earlier versions."""
+
+
+#: what files of earlier versions have
+EARLIER: dict[str, dict[str, Any]] = {
+    "reducer": REDUCERS | {"slim": earlier_slim},
+    "schedule": {"slim": no_setting},
+    "learning": {"slim": no_setting},
+}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -136,7 +152,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         header, arrays = unpack_file(data)
         entry, reader = (
             entry_of(header, "model", dict),
-            Reader(arrays, KINDS, Status.__members__, step=transformers.restored),
+            Reader(arrays, KINDS | EARLIER, Status.__members__, step=transformers.restored),
         )
         return _load(entry, reader)
     except RecursionError:
@@ -342,7 +358,10 @@ def _dump_machine(model: Any, writer: _Writer, name: str) -> Entry:
         _check_finite(model.model_)
     except ValueError as error:
         raise ValueError(f"cannot save a model that could not be loaded again: {error}") from error
-    return _dump_estimator(model, writer, name)
+    entry, learning = _dump_estimator(model, writer, name), learning_of(model)
+    if learning is not None:
+        entry["fitted"]["_learning"] = writer.pack(f"{name}_learning", learning)
+    return entry
 
 
 def _load_machine(entry: Any, reader: Reader) -> Any:
@@ -354,6 +373,7 @@ def _load_machine(entry: Any, reader: Reader) -> Any:
     _check_features(estimator)
     _check_machine(estimator)
     _check_run(estimator)
+    _check_learning(estimator)
     return estimator
 
 
@@ -586,6 +606,14 @@ def _check_run(svc: Any) -> None:
     _check(weights is None or _is_real(weights, svc.classes_.shape), "class_weight_ has no weight for each class")
     _check(shape is None or (type(shape) is tuple and all(type(size) is int for size in shape)), "shape_fit_ is no shape")
     _check(support is None or _is(support, "i", (svc.model_.size,)), "support_ has no row number for each point")
+
+
+def _check_learning(machine: Any) -> None:
+    """Check how a model learns on, if it is that of a stream."""
+    learning = getattr(machine, "_learning", None)
+    if learning is not None:
+        _check(isinstance(learning, RowByRow), f"{short(learning)} is no stream")
+        learning.check(machine.model_.size, machine.model_.bias.size, machine.goal_.n_classes)
 
 
 def _check_finite(model: Expansion) -> None:

@@ -172,16 +172,9 @@ class CompiledTiles(Tiles):
         self._together(self.strip, V=V, out=out, values=values)
 
     def _together(self, size: int, **wanted: Any) -> None:
-        self._together_on(slice(0, self.A.count), size, **wanted)
-
-    def _together_on(self, rows: slice, size: int, **wanted: Any) -> None:
-        strips = core.Strips(rows.stop, size, max(TURN_WORK // (size * self.work + 1), 1), rows.start)
-        count = rows.stop - rows.start
+        count = self.A.count
+        strips = core.Strips(count, size, max(TURN_WORK // (size * self.work + 1), 1))
         self.compiled.run_strips(strips, *self.crew.helpers_for(count * self.work, (count - 1) // size), **wanted)
-
-    def spread_on(self, rows: slice, V: Array, out: Array, values: Array) -> None:
-        """Do what `run` does for these rows, in threads."""
-        self._together_on(rows, self.strip, V=V, out=out, values=values)
 
     def gram(self, out: Array | None = None) -> Array:
         """Return K(A, A), from the values above the diagonal: they are symmetric to the last bit."""

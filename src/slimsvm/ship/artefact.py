@@ -14,6 +14,7 @@ import numpy as np
 from ..calibration import Calibration, Conformal
 from ..goals import Decision, Goal
 from ..kernels.spec import IDENTITY, SPECS, KernelSpec, check_parameters
+from ..learning import Learning
 from ..metric import Metric
 from ..scaling import Array, Scaling, with_factors
 from ..tables.program import Preparation
@@ -54,6 +55,7 @@ class Artefact:
     interval: float | None = None  # how far the exported intervals reach
     projection: Array | None = None  # (d, columns of points)
     precision: str = "float32"  # of the tables that the model was made for
+    learning: Learning | None = None  # how the model learns on, if it learns row by row
 
     @property
     def size(self) -> int:

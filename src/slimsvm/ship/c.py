@@ -20,6 +20,7 @@ from ..rounding import SmallFloats, Table, upper_halves
 from .artefact import Array, Artefact
 from .balance import balanced, typical_rows
 from .c_integers import IntegerSource
+from .c_learning import LearningSource
 from .c_source import Cost, CSource, SparseCSource
 from .coded import CODE_BITS, Coded
 from .integers import Integers
@@ -149,6 +150,8 @@ class CExporter:
 
     `integers` writes a source without floating point, for rows of integers, and a second one that makes such rows of floats
     (`integers.py`). Its precision is that of the model, or int8; the range of rows is that of the points, or of `rows`.
+
+    `update` adds a function that learns from a row, for models of trainers that learn row by row (`learning.py`).
     """
 
     ending: ClassVar[str] = ".c"
@@ -157,8 +160,11 @@ class CExporter:
     rows: Matrix | None = None
     integers: bool = False
     coverage: float | None = None
+    update: bool = False
 
     def __post_init__(self) -> None:
+        if self.update and (self.integers or self.limit or self.precision not in (None, "float32")):
+            raise ValueError("update=True learns in float32; leave precision=, integers= and limit= out")
         if self.precision is not None and self.precision not in PRECISIONS:
             raise ValueError(f"unknown precision {self.precision!r} of C tables; there are {', '.join(PRECISIONS)}")
 
@@ -168,6 +174,9 @@ class CExporter:
             whole = IntegerSource.of(self._integers(artefact), identifier(stem))
             texts = {".c": whole.text(), ".h": whole.header(), "_quantise.c": whole.quantiser()}
             return {ending: text.encode() for ending, text in texts.items()}
+        if self.update:
+            learning = LearningSource.of(artefact.covering(self.coverage), identifier(stem))
+            return {".c": learning.text().encode(), ".h": learning.header().encode()}
         source = self._source(artefact.covering(self.coverage), identifier(stem))
         if source.small is not None:
             warn_where_coarse(source.a, source.small, self._rows_like(replace(artefact, points=artefact.table)))
@@ -184,6 +193,8 @@ class CExporter:
         """Return the costs of the exported model."""
         if self.integers:
             return IntegerSource.of(self._integers(artefact), "model").cost
+        if self.update:
+            return LearningSource.of(artefact, "model").cost
         return self._source(artefact, "model", fit=False).cost
 
     def predicted_alike(self, artefact: Artefact, rows: Matrix) -> int:

@@ -132,6 +132,7 @@ class CSource:
         return {
             "SPARSE": 0,
             "CODED": 0,
+            "LEARNS": 0,
             "PROJECTED": self.a.projection is not None,
             "SCALED": bool(self.scaling_parts),
             "BITS": 32 if small is None else small.grid.bits,

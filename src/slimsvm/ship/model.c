@@ -52,6 +52,7 @@ static float small_float(uint32_t code, int bits)
 #endif
 
 #if CODED
+#if LEARNS == 0
 /* The number of a code: its steps above the low end. */
 static float number(const FLASH Code *codes, uint32_t entry, Pair low, Pair step)
 {
@@ -61,6 +62,7 @@ static float number(const FLASH Code *codes, uint32_t entry, Pair low, Pair step
     return low + step * (float)codes[entry];
 #endif
 }
+#endif
 
 #if EXPONENTIAL
 /* exp(x): a polynomial about the nearest power of 2. Other programs do the same, operation by operation. */
@@ -248,7 +250,9 @@ static float kernel(const RowEntry *x, const FLASH Entry *z)
 #endif
 #endif
 
-#if DECISION == DAG
+#if LEARNS
+#include "learning.c"
+#elif DECISION == DAG
 static void evaluate(const Input *x, float *values)
 {
 #if SPARSE

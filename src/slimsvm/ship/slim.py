@@ -19,6 +19,7 @@ from ..files.values import Reader
 from ..goals import CLASSIFIERS, GOALS
 from ..importers.scaler_kinds import NOTHING, SCALER_KINDS
 from ..kernels.spec import SPECS
+from ..learning import Learning
 from ..metric import Metric
 from ..scaling import Scaling
 from ..tables.folding import folded
@@ -54,6 +55,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "goal": GOALS,
     "coding": CLASSIFIERS,  # the name in files of version 0.1
     "calibration": CALIBRATIONS | {"conformal": Conformal},
+    "stream": {"rows": Learning},
 }
 
 
@@ -109,7 +111,10 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
     artefact = Artefact(
         kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, None, names, words, preparation, spread
     )
-    artefact = replace(artefact, precision=function.precision).with_metric(metric).settled()
+    learning = parts.get("_learning") if not targets else None
+    if learning is not None:
+        learning.check(points.shape[0], bias.size, classes.size)
+    artefact = replace(artefact, precision=function.precision, learning=learning).with_metric(metric).settled()
     for target in reversed(targets):
         scaling = _scaling([target], reader, goal.outputs)
         artefact = artefact if scaling is None else artefact.with_values(scaling)
@@ -151,7 +156,7 @@ def _names(steps: list[Any], reader: Reader) -> tuple[str, ...]:
 #: the type of an entry with a transformer of targets around a model
 TARGETS = "TransformedTargetRegressor"
 #: fitted attributes that predictions need; `coding_` in files of version 0.1
-PARTS = {"n_features_in_", "goal_", "coding_", "model_", "classes_", "calibration_"}
+PARTS = {"n_features_in_", "goal_", "coding_", "model_", "classes_", "calibration_", "_learning"}
 
 
 def _sparse(data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> SparsePoints:

@@ -14,6 +14,7 @@ from ..goals import Goal
 from ..importers.around import is_identity, target_scaling, unwrapped, words_before
 from ..importers.models import import_model, is_known
 from ..kernels import Custom, Kernel
+from ..learning import Learning
 from ..metric import Metric
 from ..model import Expansion
 from ..scaling import Scaling
@@ -58,7 +59,8 @@ def artefact_of(model: Any) -> Artefact:
         preparation,
         spread,
     )
-    artefact = replace(artefact, precision=getattr(function, "precision", "float32"))
+    learning = _learning(svm) if all(map(is_identity, targets)) else None
+    artefact = replace(artefact, precision=getattr(function, "precision", "float32"), learning=learning)
     artefact = artefact.with_metric(metric).settled()
     for target in reversed(targets):
         artefact = artefact if is_identity(target) else artefact.with_values(target_scaling(target))
@@ -95,6 +97,15 @@ def _function(svm: Any) -> tuple[Expansion, Goal, Array]:
         )
     source = import_model(svm)
     return source.model, source.goal, source.classes
+
+
+def _learning(svm: Any) -> Learning | None:
+    """Return how an estimator of slimsvm learns on, if it learns row by row."""
+    if not hasattr(svm, "_labels_are"):
+        return None
+    from ..estimators.streams import learning_of
+
+    return learning_of(svm)
 
 
 def _parameters(kernel: Kernel) -> dict[str, float]:

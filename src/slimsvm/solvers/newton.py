@@ -20,8 +20,9 @@ import numpy as np
 from .._core import core
 from ..goals.demands import Demands
 from ..kernels import Array
-from ..rows.factors import solve_all
-from ..rows.protocol import Against, Curvatures, Factor
+from ..rows.curvatures import solve_all
+from ..rows.kernel_matrix import KernelMatrix
+from ..rows.protocol import Curvatures, Factor
 from ..rows.threads import ALONE, blocks, one_blas_thread
 from ..states import floats, ordered
 
@@ -111,7 +112,7 @@ class IntervalSquares:
 
     def fit(
         self,
-        against: Against,
+        against: KernelMatrix,
         R: Array,
         settings: NewtonSettings,
         *,
@@ -157,7 +158,7 @@ class _Run:
         self,
         problem: IntervalSquares,
         some: slice,
-        against: Against,
+        against: KernelMatrix,
         R: Array,
         theta: Array,
         outputs: Array,
@@ -245,7 +246,7 @@ class _Run:
         return (theta * (self.R @ theta)).sum(axis=0)
 
 
-def _each(against: Against, work: Callable[[int], None], count: int, cost: int) -> None:
+def _each(against: KernelMatrix, work: Callable[[int], None], count: int, cost: int) -> None:
     """Call work(k) for each k in range(count), each takes as long as reading `cost` numbers; in threads if long."""
     if count > 1 and count * cost >= WORTH_THREADS:
         against.rows.share_out(work, count)
@@ -254,7 +255,7 @@ def _each(against: Against, work: Callable[[int], None], count: int, cost: int) 
             work(number)
 
 
-def tie_ridge(against: Against, weights: Array) -> Array:
+def tie_ridge(against: KernelMatrix, weights: Array) -> Array:
     """Return a regulariser that only makes the solution unique, for the points of a handle and the bias."""
     return RIDGE * float(weights.sum()) * max(against.largest_square(), 1e-300) * np.eye(against.size + 1)
 

@@ -325,6 +325,7 @@ def export(
         str | None, Option("--precision", help="C, images: float32, int16, int8, int4. ONNX: float32, float64.")
     ] = None,
     integers: Annotated[bool, Option("--integers", help="C without floating point, for rows of integers.")] = False,
+    update: Annotated[bool, Option("--update", help="C that learns on; for --trainer bsgd, forgetron and rbp.")] = False,
     limit: Annotated[
         float | None,
         Option("--limit", parser=positive, help="C, integers: features are within this, after scaling."),
@@ -341,7 +342,7 @@ def export(
     from ...ship.export import EXPORTERS, make_exporter
     from ...ship.export import export as export_model
 
-    settings = given(precision=precision, limit=limit, flavor=flavor, integers=integers or None)
+    settings = given(precision=precision, limit=limit, flavor=flavor, integers=integers or None, update=update or None)
     target = export_target(output or model, kind, settings)
     output = output or model.with_suffix(EXPORTERS[target].ending)
     check_output(output, force, model, rows)
