@@ -79,7 +79,8 @@ class Selection:
     @property
     def follow(self) -> bool:
         """Whether the reducer gets the full model: outputs of single classes cannot follow those of pairs of classes."""
-        return (self.problem.goal.name == "ovr") == (self.full_problem.goal.name == "ovr")
+        goal = self.problem.goal  # two classes have one output in every coding
+        return goal.n_classes < 3 or (goal.name == "ovr") == (self.full_problem.goal.name == "ovr")
 
     def goal_of(self, model: Expansion, full: Expansion) -> Goal:
         """Return the goal of the model that was kept: the full one's, or that of the search."""
