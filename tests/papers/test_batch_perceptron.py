@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear
 from slimsvm.model import Status
-from slimsvm.papers.batch_perceptron import fewest_errors
+from slimsvm.solvers.bias import fewest_errors
 from slimsvm.trainers import SBP, SMO
 
 
