@@ -90,7 +90,10 @@ def test_rooms_import_in_one_direction():
 
 
 #: what methods and solvers import of `rows`: the protocol, and what holds no rows and evaluates no kernel
-SPOKEN = {"rows.protocol", "rows.responses", "rows.metric_problem", "rows.factors", "rows.threads", "rows.spaces"}
+SPOKEN = {
+    *("rows.protocol", "rows.kernel_matrix", "rows.curvatures"),
+    *("rows.responses", "rows.threads"),
+}
 
 
 def test_methods_know_of_homes_by_their_protocol_only():

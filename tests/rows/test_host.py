@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, csr_matrix, issparse
 
 from slimsvm._core import core
 from slimsvm.kernels import KERNELS, RBF, Custom, InnerKernel, Linear, Poly, Sigmoid, make_kernel, squared_norms
-from slimsvm.rows.cache import RowCache
+from slimsvm.rows.base import RowCache
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import FLOAT32_ERROR, SMALL_WORK, Given, Precision, float32_error, prepare
 from slimsvm.rows.prediction import kernel_product

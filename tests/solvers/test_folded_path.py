@@ -12,7 +12,7 @@ from slimsvm.kernels import RBF
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.matrix import in_memory
-from slimsvm.rows.spaces import Spaces
+from slimsvm.rows.threads import Spaces
 from slimsvm.solvers.folded_path import FoldedPath, FoldedProblem, FoldedRule, Memory, Solved
 from slimsvm.solvers.smo import SmoState
 from slimsvm.solvers.tube import PairedRows

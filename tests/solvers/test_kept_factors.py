@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from slimsvm.rows.factors import HostFactor
+from slimsvm.rows.curvatures import HostFactor
 from slimsvm.solvers.newton import MANY, KeptFactors
 
 

@@ -255,21 +255,22 @@ def fit_reporting(
         else:
             training, start, baseline = _begin_training(fitted, selection, trainer, error)
             try:
-                fit = trainer.fit(training.problem.training(trainer, error), *start)  # holds the rows only while it trains
+                # holds the rows only while it trains
+                fit = trainer.fit(training.full_problem.training(trainer, error), *start)
             except TrainingInterrupted as stop:
                 fit = _found(fitted, trainer, stop)
-            keep_start(fitted, trainer, selection.problem, fit)
+            keep_start(fitted, trainer, selection.full_problem, fit)
             if when_trained is not None:
-                when_trained(fitted._with_model(fit.model, selection.problem.goal))
+                when_trained(fitted._with_model(fit.model, selection.full_problem.goal))
             if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
                 selection = replace(selection, limits=selection.limits.without_count())
             fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
             if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
                 gap = f" (gap {fit.gap:.2g})" if np.isfinite(fit.gap) else ""  # some methods have none, or none so early
                 warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)
-        fitted.goal_ = selection.problem.goal
+        fitted.goal_ = selection.goal_of(fitted.model_, fit.model)
         fitted._support = _support(fitted, fit, selection)
-        keep_calibration(fitted, selection.on(whole), trainer, error)
+        keep_calibration(fitted, selection.on(whole).aimed_at(fitted.goal_), trainer, error)
         fitted.n_kernel_evals_, fitted.n_iter_ = selection.problem.home.meter.evaluations, fit.n_iter
         fitted.status_ = Status.INTERRUPTED if was_interrupted(fitted.path_) else fit.status
         keep_stream(fitted, trainer, selection.problem.kernel, fit.state)
@@ -340,7 +341,7 @@ def _begin_training(
     """Return the selection for training, more arguments of `fit`, and under a tolerance the full models of the folds."""
     if _shrinks(estimator, trainer):
         selection = selection.on(selection.problem.run.share(0.5))
-    baseline, start = None, warm_start(estimator, trainer, selection.problem)
+    baseline, start = None, warm_start(estimator, trainer, selection.full_problem)
     if estimator.tolerance is not None:
         baseline, found = selection.baseline(trainer, error)
         start = start or (() if found is None else (found,))
@@ -389,7 +390,9 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     whole = (
         not Budget.of(estimator.budget).given and estimator.tolerance is None and trainer is not None and not trainer.shared
     )
-    labelled = estimator._labelled(y, weights, whole=whole)
+    labelled, full_goal = estimator._labelled(y, weights, whole=whole), None
+    if estimator.tolerance is not None and not (trainer is None or trainer.shared or reducer.requires_model):
+        full_goal = estimator._labelled(y, weights, whole=True).goal  # the model that a small one is compared with
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
     check_warm_start(estimator, trainer)
     methods: list[tuple[str, Any, dict[str, Any]]] = [("trainer", trainer, TRAINERS)] if trainer is not None else []
@@ -415,4 +418,4 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
         check_soft_targets(trainer, reducer, labelled.goal)
         shares = class_probabilities(given.probabilities, everything.shape[0], labelled.goal.n_classes)
         problem = replace(problem, probabilities=shares[kept])
-    return Selection.of(estimator, problem, reducer)
+    return Selection.of(estimator, problem, reducer, full_goal=full_goal)

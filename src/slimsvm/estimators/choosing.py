@@ -19,7 +19,7 @@ from ..clock import Deadline
 from ..kernels import Array, Matrix, make_kernel
 from ..rows.memory import gathered
 from ..rows.protocol import Meter
-from ..rows.spaces import Spaces
+from ..rows.threads import Spaces
 from ..run import NO_CHECKPOINT, Checkpoint, Run, silent
 from ..selection.cells import Cell, Group, Settings
 from ..states import floats, pack, unpack

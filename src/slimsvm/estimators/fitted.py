@@ -10,9 +10,8 @@ from scipy.sparse import csr_array, issparse
 
 from ..kernels import Array, InnerKernel, Linear, Matrix, Precomputed
 from ..model import Expansion, Status
-from ..rows.array_prediction import PlacedPoints
 from ..rows.homes import open_backend, open_rows
-from ..rows.prediction import kernel_error
+from ..rows.prediction import PlacedPoints, kernel_error
 
 #: the most coefficients that a device holds, zeros of pairs of classes included; with more, each class has its own products
 MOST_PLACED = 1 << 26

@@ -15,8 +15,7 @@ from ..pairs import PairCoefficients, PairTargets, pairs_of
 from ..rows.homes import open_rows
 from ..rows.matrix import in_memory
 from ..rows.protocol import Meter, Rows
-from ..rows.spaces import Spaces
-from ..rows.threads import blocks, thread_count
+from ..rows.threads import Spaces, blocks, thread_count
 from ..run import Run, silent
 from ..solvers.folded_path import FoldedPath, FoldedProblem, Memory, Solved
 from ..solvers.tube import PairedRows

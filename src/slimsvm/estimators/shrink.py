@@ -60,7 +60,7 @@ def was_trained_on(model: Expansion, X: Matrix) -> bool:
 
 def baseline_of(model: Any, source: Imported, selection: Selection, weights: Array | None) -> Baseline:
     """Return the validation error of a full model on rows that it, or models like it, have not seen."""
-    problem, judge = replace(selection.problem, goal=source.goal), selection.judge
+    problem, judge = selection.full_problem, selection.judge
     if problem.held_out:
         return Baseline(judge.judged(problem, source.model), "the validation rows given")
     if not was_trained_on(source.model, problem.X):
@@ -198,12 +198,9 @@ class Shrinking:
         if small.tolerance is not None and (y is not None or source.goal.n_classes):
             baseline = baseline_of(model, source, selection, self.sample_weight)
         small.model_, small.path_ = selection.select(source.model, small.tolerance, baseline)
-        # a full model that is kept has its own goal, which may differ from that of the search
-        own = small.model_.size == source.model.size or not source.goal.n_classes
-        small.goal_ = source.goal if own else selection.problem.goal
+        small.goal_ = selection.goal_of(small.model_, source.model) if source.goal.n_classes else source.goal
         if source.goal.n_classes:
-            after = replace(selection, problem=replace(selection.problem, goal=small.goal_, run=whole))
-            keep_calibration(small, after, None, np.inf, full=source.model)
+            keep_calibration(small, selection.on(whole).aimed_at(small.goal_), None, np.inf, full=source.model)
         small.n_kernel_evals_, small.n_iter_ = selection.problem.home.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
         return small
@@ -245,9 +242,8 @@ class Shrinking:
             Home(small.device, small.cache_mb),
             run=self.around.run,
         )
-        # outputs of pairs cannot be followed by outputs of single classes
-        follow = (goal.name == "ovr") == (source.goal.name == "ovr")
-        return Selection.of(small, problem, reducer, self.around.steps, follow=follow, squared=source.squared)
+        around = self.around.steps
+        return Selection.of(small, problem, reducer, around, full_goal=source.goal, squared=source.squared)
 
     def _with_held_out(
         self, small: Any, source: Imported, X: Matrix, labels: Array, weights: Array, kept: Array

@@ -84,6 +84,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         The shape of X in fit.
     model_ : Expansion
         The fitted function itself.
+    goal_ : Goal
+        What it is for: the coding of classes, regression or novelty detection; its `decode` makes predictions of outputs.
     stream_ : Stream
         What `partial_fit` continues from; only with trainers that learn online.
     n_features_in_ : int

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels import Array
-from .backends import FLOAT64, Held
+from .backends import FLOAT64, Backend, Held
 from .protocol import Dual, Look
-from .recording import captured
 
 if TYPE_CHECKING:
     from .array import ArrayRows
@@ -52,7 +51,6 @@ class ArrayDual:
         return there if self.on.is_cuda else there.clone()
 
     def look(self) -> Look:
-        """Return the largest violation of optimality, the objective, and the next working set with its block."""
         size = self.size
         self.rows.meter.add(size * size)
         if self.looks == 1:  # the first time, libraries choose their functions
@@ -119,7 +117,6 @@ class ArrayDual:
         self.torch.from_numpy(out).copy_(array.reshape(-1), non_blocking=True)
 
     def move(self, index: Array, change: Array, signed: Array, grows: Array, shrinks: Array) -> None:
-        """Add `change` to the coefficients of some rows, which are `signed` then and can grow or shrink or not."""
         rows, on = self.rows, self.on
         rows.meter.add(rows.n * index.size)
         sent = self._sent(index, change, np.where(grows, 0.0, -np.inf), np.where(shrinks, 0.0, -np.inf), signed)
@@ -141,5 +138,28 @@ class ArrayDual:
         return self.torch.from_numpy(here).to(self.on.device, non_blocking=True, copy=True)
 
     def responses(self) -> Array:
-        """Return K c, (n,)."""
         return self.on.fetch(self.f)
+
+
+def captured(on: Backend, work: Callable[[], None]) -> Any:
+    """Return a CUDA graph of some work that was done before, without doing it again; None where nothing can be recorded.
+
+    It does not give the device's spare memory back first, which would take longer than short runs.
+    """
+    if not on.is_cuda:
+        return None
+    import torch
+
+    graph, side, here = torch.cuda.CUDAGraph(), torch.cuda.Stream(on.device), torch.cuda.current_stream(on.device)
+    side.wait_stream(here)
+    try:
+        with torch.cuda.stream(side):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                work()
+            finally:
+                graph.capture_end()
+    except RuntimeError:  # operations that cannot be recorded, too little memory
+        return None
+    here.wait_stream(side)
+    return graph

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,52 @@ import numpy as np
 
 from .._core import core
 from ..kernels import Array
-from .factors import factor_definite
 
 if TYPE_CHECKING:
-    from .protocol import Against, Factor
+    from .kernel_matrix import KernelMatrix
+    from .protocol import Factor
+
+
+#: the first ridge, as a share of the largest diagonal element; a smaller one may be lost in rounding
+JITTER = 1e-14
+#: the factor by which the ridge grows until the matrix is definite
+MORE = 100.0
+
+
+@dataclass(frozen=True)
+class HostFactor:
+    """The lower Cholesky factor L of a matrix H = L L'."""
+
+    lower: Array
+
+    @property
+    def size(self) -> int:
+        return self.lower.shape[0]
+
+    def solve(self, right: Array) -> Array:
+        """Return H^-1 right for one vector."""
+        solution = np.array(right, np.float64, order="C")
+        core.solve_factored(self.lower, solution)
+        return solution
+
+
+def factor_definite(H: Array, R: Array) -> HostFactor:
+    """Return the factor of H + R, with the least ridge that makes it definite; lower triangles are read."""
+    total, place = H + R, np.arange(H.shape[0])
+    diagonal = total[place, place]
+    largest, share = diagonal.max() or 1.0, JITTER
+    while share * largest < np.inf:
+        total[place, place] = diagonal + share * largest
+        with suppress(np.linalg.LinAlgError):
+            return HostFactor(np.linalg.cholesky(total))  # NumPy's releases the interpreter's lock
+        share *= MORE
+    raise not_finite()
+
+
+def not_finite() -> ValueError:
+    """Return the error for a matrix that is not finite."""
+    return ValueError("kernel values are too large for float64; scale the features, or lower gamma or degree")
+
 
 #: with fewer rows that fall short, a curvature is summed again; with more, only changed rows are added or subtracted
 FEW_ROWS = 512
@@ -26,7 +70,9 @@ LINE_VALUES = 1 << 17
 class RunningCurvatures:
     """The sums of several outputs for the points of a handle, to which points may be added. Few rows change in a step."""
 
-    def __init__(self, against: Against, count: int, *, few_rows: int = FEW_ROWS, kept_values: int = KEPT_VALUES) -> None:
+    def __init__(
+        self, against: KernelMatrix, count: int, *, few_rows: int = FEW_ROWS, kept_values: int = KEPT_VALUES
+    ) -> None:
         self.each = [RunningCurvature(against, against.curvature, bordered, few_rows) for _ in range(count)]
         self.kept_values = kept_values
 
@@ -55,7 +101,7 @@ class RunningCurvature:
 
     def __init__(
         self,
-        against: Against,
+        against: KernelMatrix,
         sums: Callable[..., Any],
         bordered: Callable[[Any, Any], Any],
         few_rows: int = FEW_ROWS,

@@ -41,14 +41,12 @@ class MatrixRows:
         return getattr(self.rows, name)
 
     def subset(self, index: Array) -> MatrixRows:
-        """Return some of the rows."""
         return MatrixRows(self.rows.subset(index), self.K, self.crew, self.places[index])
 
     def on_demand(self) -> None:
         """Return None: blocks are copied."""
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
-        """Return a copy of kernel values, in the memory of `out` if given."""
         columns = index if columns is None else columns
         size = index.size, columns.size
         values = np.empty(size, self.dtype) if out is None else out[: size[0] * size[1]].reshape(size)
@@ -71,7 +69,6 @@ class MatrixRows:
         return sums.T
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
-        """Call work(k) for each k in range(count), one in each thread."""
 
         def each(numbers: slice) -> None:
             for number in range(numbers.start, numbers.stop):

@@ -68,12 +68,10 @@ class Given:
 
     @property
     def n(self) -> int:
-        """The number of rows."""
         return self.X.shape[0] if self.index is None else self.index.size
 
     @property
     def d(self) -> int:
-        """The number of features."""
         return self.X.shape[1]
 
     def take(self, index: Array) -> Given:

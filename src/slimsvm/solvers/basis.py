@@ -10,7 +10,8 @@ import numpy as np
 from ..goals.demands import Demands
 from ..kernels import Array, Matrix
 from ..model import Expansion, Task
-from ..rows.protocol import Against, Rows
+from ..rows.kernel_matrix import KernelMatrix
+from ..rows.protocol import Rows
 from .newton import IntervalSquares, NewtonSettings, tie_ridge
 
 
@@ -111,7 +112,7 @@ def proportional_rows(groups: Array, count: int, rng: np.random.Generator) -> Ar
     return np.argsort(place, kind="stable")[:count]
 
 
-def nested_models(task: Task, points: Matrix, against: Against, R: Array, sizes: Sequence[int]) -> Iterator[Expansion]:
+def nested_models(task: Task, points: Matrix, against: KernelMatrix, R: Array, sizes: Sequence[int]) -> Iterator[Expansion]:
     """Yield the best model on the first points for each size, until points or time run out."""
     problem, theta = squared_loss(task), np.zeros((1, task.targets.shape[1]))
     for size in sorted({min(size, points.shape[0]) for size in sizes}):

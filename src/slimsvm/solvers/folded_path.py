@@ -27,7 +27,7 @@ from .._core import core
 from ..kernels import Array
 from ..model import Status
 from ..rows.protocol import Rows
-from ..rows.spaces import Spaces
+from ..rows.threads import Spaces
 from ..run import BY_ITSELF, Run
 from .smo import SmoState
 

@@ -20,7 +20,8 @@ import numpy as np
 from .._core import core
 from ..goals.demands import Demands
 from ..kernels import Array
-from ..rows.protocol import Against, Curvatures, Factor
+from ..rows.kernel_matrix import KernelMatrix
+from ..rows.protocol import Curvatures, Factor
 from ..rows.threads import blocks, one_blas_thread
 from ..states import floats, ordered
 
@@ -110,7 +111,7 @@ class IntervalSquares:
 
     def fit(
         self,
-        against: Against,
+        against: KernelMatrix,
         R: Array,
         settings: NewtonSettings,
         *,
@@ -156,7 +157,7 @@ class _Run:
         self,
         problem: IntervalSquares,
         some: slice,
-        against: Against,
+        against: KernelMatrix,
         R: Array,
         theta: Array,
         outputs: Array,
@@ -243,7 +244,7 @@ class _Run:
         return (theta * (self.R @ theta)).sum(axis=0)
 
 
-def _each(against: Against, work: Callable[[int], None], count: int, cost: int) -> None:
+def _each(against: KernelMatrix, work: Callable[[int], None], count: int, cost: int) -> None:
     """Call work(k) for each k in range(count), each takes as long as reading `cost` numbers; in threads if long."""
     if count > 1 and count * cost >= WORTH_THREADS:
         against.rows.share_out(work, count)
@@ -252,7 +253,7 @@ def _each(against: Against, work: Callable[[int], None], count: int, cost: int) 
             work(number)
 
 
-def tie_ridge(against: Against, weights: Array) -> Array:
+def tie_ridge(against: KernelMatrix, weights: Array) -> Array:
     """Return a regulariser that only makes the solution unique, for the points of a handle and the bias."""
     return RIDGE * float(weights.sum()) * max(against.largest_square(), 1e-300) * np.eye(against.size + 1)
 

@@ -12,6 +12,7 @@ from typing import Any
 from ...files.endings import check_written
 from ...files.models import load
 from ...files.native import save
+from ...text import cell, html_table
 from .rows import COLUMNS, Row, RowsFile, finished, read_rows
 
 
@@ -53,18 +54,22 @@ class Tradeoff:
         kept = self.models.get(row["model"])
         return load(kept) if isinstance(kept, Path) else kept
 
-    def __repr__(self) -> str:
+    @property
+    def _shown(self) -> tuple[str, ...]:
+        """The columns that are printed."""
         seeds = ("seed",) if len({row["seed"] for row in self.rows}) > 1 else ()
-        names = ("method", "budget", *seeds, "size", "bytes", "error")
-        lines = [[_cell(row[name]) for name in names] for row in finished(self.rows)]
+        return ("method", "budget", *seeds, "size", "bytes", "error")
+
+    def _repr_html_(self) -> str:
+        return html_table({name: [row[name] for row in finished(self.rows)] for name in self._shown})
+
+    def __repr__(self) -> str:
+        names = self._shown
+        lines = [[cell(row[name]) for name in names] for row in finished(self.rows)]
         without = len(self.rows) - len(lines)
         title = f"Tradeoff of {len(self.rows)} runs" + f", {without} of them without a model" * bool(without)
-        table = [f"{cells[0]:>18}" + "".join(f"{cell:>10}" for cell in cells[1:]) for cells in [names, *lines]]
+        table = [f"{cells[0]:>18}" + "".join(f"{text:>10}" for text in cells[1:]) for cells in [names, *lines]]
         return "\n".join([title, *table])
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def read_tradeoff(path: str | os.PathLike[str]) -> Tradeoff:

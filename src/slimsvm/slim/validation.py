@@ -1,4 +1,9 @@
-"""The choice of a decay by validation: a walk from the usual one, up or down by a factor."""
+"""What validation rows choose: a decay, by a walk from the usual one, and blocks of neighbouring rows beside random rows.
+
+Rows are often in the order of time or place. A random validation row then has neighbours among the training rows, and a
+model that fits these closely looks better than it is on future rows. So blocks are used for validation too: the rows of
+each class are cut into pieces, and some of the pieces are left out, the first and the last one among them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,29 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..clock import Deadline
-from ..model import CLEARLY, Judgement
+from ..kernels import Array
+from ..model import CLEARLY, Expansion, Holdout, Judgement, Task
+
+#: the pieces of a class, and those that are left out. More pieces left out: less noise, fewer training rows
+PIECES, LEFT_OUT = 15, (0, 3, 7, 11, 14)
+
+
+def block_numbers(groups: Array) -> Array:
+    """Return the number of the block in which each row is left out; -1 for rows that stay, as those of small groups do."""
+    numbers, order = np.full(groups.size, -1), np.argsort(groups, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        if rows.size >= PIECES:
+            pieces = np.array_split(rows, PIECES)
+            for number, place in enumerate(LEFT_OUT):
+                numbers[pieces[place]] = number
+    return numbers
+
+
+def validation_of(task: Task, rows: Array) -> Holdout:
+    """Return some of a task's rows as validation rows."""
+    targets = task.targets[rows]
+    labels = task.goal.scores(targets) if task.goal.real else task.goal.decode(targets)
+    return Holdout(task.rows.subset(rows), labels, task.weights[rows], task.goal)
 
 
 def best_power(judged: Callable[[int], Judgement], most: int, margin: float, deadline: Deadline) -> int:
@@ -54,3 +81,16 @@ def is_harmless(after: Sequence[Judgement], before: Sequence[Judgement]) -> bool
     if not together <= allowed:
         return False
     return random.worse_than(random_before, CLEARLY) or not any(new.worse_than(old, CLEARLY) for new, old in pairs)
+
+
+def is_better(model: Expansion, usual: Expansion, judges: Sequence[Holdout]) -> bool:
+    """Return whether a model takes the place of the usual one: it is not worse on all rows, nor clearly on some of them."""
+    weights = np.array([float(each.weights.sum()) for each in judges])
+    for judged in (Holdout.judge, Holdout.judge_shortfall):
+        after, before = ([judged(each, some) for each in judges] for some in (model, usual))
+        together, together_before = (Judgement.mean(each, weights / weights.sum()) for each in (after, before))
+        if together.worse_than(together_before, 1.0):
+            return False
+        if judged is Holdout.judge and any(new.worse_than(old, CLEARLY) for new, old in zip(after, before, strict=True)):
+            return False
+    return True
