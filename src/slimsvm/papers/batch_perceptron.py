@@ -220,6 +220,7 @@ class SBP(BinaryTrainer):
     early_stopping: bool | None = None
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
+    many: ClassVar[int] = MANY
     starts_warm: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
 
@@ -250,11 +251,13 @@ class SBP(BinaryTrainer):
         elif problem.start is not None:
             state.begin_from(problem.start)
         state.solve(np.inf)
-        return Solution(state.signed, state.final_bias(), state.made, state.relative, state.status)
+        bias = state.final_bias()
+        outputs = state.responses.values[:, 0] + bias if problem.rows.n >= self.many else None
+        return Solution(state.signed, bias, state.made, state.relative, state.status, outputs=outputs)
 
     def validation_rows(self, problem: Binary) -> Array:
         """Return a random share of the rows of each class if rows are to be held out, else none."""
-        held_out = problem.rows.n >= MANY if self.early_stopping is None else self.early_stopping
+        held_out = problem.rows.n >= self.many if self.early_stopping is None else self.early_stopping
         share = held_out * self.validation_fraction
         sides = [problem.rng.permutation(np.flatnonzero(problem.y == sign)) for sign in (1, -1)]
         return np.concatenate([side[: int(share * side.size)] for side in sides])
