@@ -93,7 +93,7 @@ def test_rooms_import_in_one_direction():
 #: what methods and solvers import of `rows`: the protocol, and what holds no rows and evaluates no kernel
 SPOKEN = {
     *("rows.protocol", "rows.kernel_matrix", "rows.curvatures"),
-    *("rows.responses", "rows.metric_problem", "rows.threads"),
+    *("rows.responses", "rows.threads"),
 }
 
 

@@ -33,7 +33,6 @@ from slimsvm.selection.allowance import MARGIN, MOST_RECALL_LOST
 from slimsvm.selection.folds import MOST_FOLDS, MOST_FOLDS_FOR_TOLERANCE, fold_rows
 from slimsvm.selection.problem import Problem
 from slimsvm.slim.method import Slim
-from slimsvm.slim.point_search import Schedule
 from slimsvm.trainers import SMO, TRAINERS
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
@@ -56,7 +55,7 @@ BY_CHANCE = dict.fromkeys(
 
 
 #: the default reducer with a search that ends at once; the contract is not about how good the model is
-QUICK = Slim(steps=2, schedule=Schedule(trial_steps=1, early_trial_steps=1, several_starts_up_to=1))
+QUICK = Slim(steps=2)
 
 
 def expected_failures(estimator):

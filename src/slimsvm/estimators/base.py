@@ -264,7 +264,7 @@ def fit_reporting(
                 when_trained(fitted._with_model(fit.model, selection.full_problem.goal))
             if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
                 selection = replace(selection, limits=selection.limits.without_count())
-            fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
+            fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline, fit.outputs)
             if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
                 gap = f" (gap {fit.gap:.2g})" if np.isfinite(fit.gap) else ""  # some methods have none, or none so early
                 warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)

@@ -28,7 +28,6 @@ class Made:
     decay: float = 1.0  # as a multiple of the one that follows from C and the size
     metric: str = "fixed"
     loss: str = Demands.name
-    stopped: bool = False  # before its last steps: the loss on validation rows rose
     precision: str = ""  # of the tables that it was trained for; "" where it was not trained for any
     refit: bool = False  # its coefficients are the best ones for its points
 
@@ -50,7 +49,6 @@ class Made:
             f"metric={self.metric}": self.joint,
             f"loss={self.loss}": self.loss != Demands.name,
             f"precision={self.precision}": self.precision not in ("", "float32"),
-            "stopped early": self.stopped,
             "refit": self.refit,
         }
         return ", ".join(part for part, true in said.items() if true)
