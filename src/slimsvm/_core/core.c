@@ -22,14 +22,10 @@
     void times_columns_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t,   \
                                 double *, ptrdiff_t);                                                                  \
     void back_line_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);        \
-    void thin_values_##suffix(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *);         \
-    void thin_back_##suffix(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *,       \
-                            const float *, float *, double *);                                                         \
     int pass_float_##suffix(const Pass *, const Wanted *);                                                             \
     int pass_double_##suffix(const Pass *, const Wanted *);                                                            \
     int pass_near_float_##suffix(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *); \
     int pass_near_double_##suffix(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *); \
-    void adam_step_##suffix(ptrdiff_t, double, const double *, const double *, double *, double *, double *);          \
     static const Build build_##suffix = {                                                                              \
         #suffix,                                                                                                       \
         near_box_##suffix,                                                                                             \
@@ -45,13 +41,10 @@
         solve_factored_##suffix,                                                                                       \
         times_columns_##suffix,                                                                                        \
         back_line_##suffix,                                                                                            \
-        thin_values_##suffix,                                                                                          \
-        thin_back_##suffix,                                                                                            \
         pass_float_##suffix,                                                                                           \
         pass_double_##suffix,                                                                                          \
         pass_near_float_##suffix,                                                                                      \
-        pass_near_double_##suffix,                                                                                     \
-        adam_step_##suffix};
+        pass_near_double_##suffix};
 
 DECLARE(base)
 #ifdef SLIMSVM_X86_BUILDS

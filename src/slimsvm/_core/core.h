@@ -63,21 +63,6 @@ typedef struct {
     ptrdiff_t out_from;
 } Wanted;
 
-/* Rows of few nonzeros, each from its start to its end among the entries. */
-typedef struct {
-    ptrdiff_t count;
-    const float *data;
-    const int32_t *features, *starts, *ends; /* starts and ends: (count,) */
-} ThinRows;
-
-/* Points of a model with a metric, in panels of LANES: K_ij = 2^(<x_i, line_j> + sum_f squares_f x_if^2 reach_j + level_j). */
-typedef struct {
-    ptrdiff_t panels, features;
-    const float *lines;         /* (panels, features, LANES) */
-    const float *reach, *level; /* (panels * LANES,) */
-    const float *squares;       /* (features,) */
-} ThinPoints;
-
 /* quadratic t^2 + 2 linear t + the sum over rows of w dist(f + t df, [low, high])^2, as a function of t. */
 typedef struct {
     const double *low, *high, *outputs, *change, *weights;
@@ -132,14 +117,10 @@ typedef struct {
     void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
                           ptrdiff_t);
     void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);
-    void (*thin_values)(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *);
-    void (*thin_back)(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *, const float *,
-                      float *, double *);
     int (*pass_float)(const Pass *, const Wanted *);
     int (*pass_double)(const Pass *, const Wanted *);
     int (*pass_near_float)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *);
     int (*pass_near_double)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *);
-    void (*adam_step)(ptrdiff_t, double, const double *, const double *, double *, double *, double *);
 } Build;
 
 /* The number before, which other threads may raise at the same time. */

@@ -274,37 +274,3 @@ def update_curvatures(
     space: NDArray[float32],
 ) -> None: ...
 def solve_factored(factor: NDArray[float64], right: NDArray[float64]) -> None: ...
-def thin_values(
-    data: NDArray[float32],
-    features: NDArray[int32],
-    starts: NDArray[int32],
-    ends: NDArray[int32],
-    lines: NDArray[float32],
-    reach: NDArray[float32],
-    level: NDArray[float32],
-    squares: NDArray[float32],
-    weights: NDArray[float32],
-    norms: NDArray[float32],
-    K: NDArray[float32],
-    sums: NDArray[float32],
-) -> None: ...
-def thin_back(
-    data: NDArray[float32],
-    features: NDArray[int32],
-    starts: NDArray[int32],
-    ends: NDArray[int32],
-    norms: NDArray[float32],
-    weights: NDArray[float32],
-    pulled: NDArray[float32],
-    K: NDArray[float32],
-    totals: NDArray[float32],
-    spread: NDArray[float64],
-) -> None: ...
-def adam_step(
-    rate: float,
-    settings: NDArray[float64],
-    slope: NDArray[float64],
-    x: NDArray[float64],
-    mean: NDArray[float64],
-    square: NDArray[float64],
-) -> None: ...

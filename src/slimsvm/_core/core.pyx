@@ -81,18 +81,6 @@ cdef extern from "core.h" nogil:
         float *square
         float *lines
         ptrdiff_t *changed
-    ctypedef struct ThinRows:
-        ptrdiff_t count
-        const float *data
-        const int32_t *features
-        const int32_t *starts
-        const int32_t *ends
-    ctypedef struct ThinPoints:
-        ptrdiff_t panels, features
-        const float *lines
-        const float *reach
-        const float *level
-        const float *squares
     ctypedef struct Boxes:
         const ptrdiff_t *starts
         const ptrdiff_t *rows
@@ -125,14 +113,10 @@ cdef extern from "core.h" nogil:
         void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
                               ptrdiff_t) noexcept nogil
         void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *) noexcept nogil
-        void (*thin_values)(const ThinRows *, const ThinPoints *, const float *, float *, float *, float *) noexcept nogil
-        void (*thin_back)(const ThinRows *, ptrdiff_t, ptrdiff_t, const float *, const float *, const float *, const float *,
-                          float *, double *) noexcept nogil
         int (*pass_float)(const Pass *, const Wanted *) noexcept nogil
         int (*pass_double)(const Pass *, const Wanted *) noexcept nogil
         int (*pass_near_float)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *) noexcept nogil
         int (*pass_near_double)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *) noexcept nogil
-        void (*adam_step)(ptrdiff_t, double, const double *, const double *, double *, double *, double *) noexcept nogil
     const int LANES, SUMMED
     int64_t taken(int64_t *, int64_t)
     const Build *best_build()
@@ -167,7 +151,5 @@ include "expansion.pxi"
 include "intervals.pxi"
 include "products.pxi"
 include "pass.pxi"
-include "thin.pxi"
-include "adam.pxi"
 include "pair_outputs.pxi"
 include "curvatures.pxi"

@@ -86,6 +86,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         The least and the largest number of each feature in fit, for exports in integers; only after dense rows.
     model_ : Expansion
         The fitted function itself.
+    goal_ : Goal
+        What it is for: the coding of classes, regression or novelty detection; its `decode` makes predictions of outputs.
     stream_ : Stream
         What `partial_fit` continues from; only with trainers that learn online.
     n_features_in_ : int

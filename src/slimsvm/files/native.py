@@ -41,8 +41,6 @@ from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..papers.budget_svm import NORMS
 from ..reducers import REDUCERS
-from ..slim.metric_search import Learning
-from ..slim.point_search import Schedule
 from ..solvers.free_rows import NewtonRule
 from ..text import short
 from ..trainers import TRAINERS
@@ -74,13 +72,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "trainer": TRAINERS,
     "norm": NORMS,
     "reducer": REDUCERS,
-    "schedule": {"slim": Schedule},
-    "learning": {"slim": Learning},
     "newton": {"smo": NewtonRule},
     "stream": {"rows": RowByRow},
 }
 #: the format that introduced a kind of part, if it is not the first
-SINCE = {"metric": 2, "learning": 2, "newton": 2}
+SINCE = {"metric": 2, "newton": 2}
 #: the format that introduced projections and precisions, and that of transformers of tables
 PROJECTED, TABLES = 3, 4
 COMMON = ("n_features_in_", "feature_names_in_")
@@ -103,6 +99,23 @@ OLD_PARAMETERS = ("budget_bytes", "budget_precision", "budget_us", "budget_batch
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
 SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
 MACHINE_NAMES = [kind.__name__ for kind in MACHINES]
+
+
+def earlier_slim(schedule: None = None, learning: None = None, **fields: Any) -> Any:  # noqa: ARG001
+    """Return the reducer of a file, whose settings of the search are constants now."""
+    return REDUCERS["slim"](**fields)
+
+
+def no_setting(**_: Any) -> None:
+    """Return None for settings of earlier versions."""
+
+
+#: what files of earlier versions have
+EARLIER: dict[str, dict[str, Any]] = {
+    "reducer": REDUCERS | {"slim": earlier_slim},
+    "schedule": {"slim": no_setting},
+    "learning": {"slim": no_setting},
+}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -141,7 +154,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         header, arrays = unpack_file(data)
         entry, reader = (
             entry_of(header, "model", dict),
-            Reader(arrays, KINDS, Status.__members__, step=transformers.restored),
+            Reader(arrays, KINDS | EARLIER, Status.__members__, step=transformers.restored),
         )
         return _load(entry, reader)
     except RecursionError:

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import issparse
 
-from ..kernels import Array, InnerKernel, Matrix
+from ..kernels import Array, Matrix
 from ..kernels.metric_gradients import MetricGradient, metric_sums
 from ..metric import Metric
-from .host_matrix import HostMatrix, as_rows
-from .precision import plain_points
-from .protocol import Slopes
+from .host_matrix import HostMatrix
 from .threads import blocks
-from .tiles import FEW_FEATURES, Tiles, make_tiles
+from .tiles import FEW_FEATURES
 
 if TYPE_CHECKING:
     from .host import HostRows
@@ -33,37 +31,6 @@ PARTS = 8
 WORTH_THREADS = 1 << 24
 #: rows without a slope are skipped in the gradient of points if the others are at most this share
 FEW = 0.6
-
-
-def backpropagate(rows: HostRows, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-    """Return the gradient of a loss of the outputs K V; `slopes` are its derivatives with respect to the outputs."""
-    (m, d), q = placed.shape, V.shape[1]
-    tiles = _tiles(rows, placed, metric)
-    send = partial(np.asarray, dtype=tiles.dtype)
-    factors = np.ones(d) if metric.factors is None else metric.factors
-    widths = np.ones(m) if metric.widths is None else metric.widths
-    kernel, weights = metric_sums(rows.kernel, placed, V, factors, widths, send), send(V)
-    strip = max(STRIP_VALUES // (m + d + 1), SMALLEST_STRIP)
-
-    def sums_of(first: int, last: int) -> list[Array]:
-        """Return the sums over the rows from `first` to `last`: the gradient of coefficients, then the kernel's own."""
-        memory, totals = np.empty((min(strip, last - first), m), tiles.dtype), [np.zeros((m, q))]
-        for some in blocks(last - first, strip):
-            place = slice(first + some.start, first + some.stop)
-            K = memory[: some.stop - some.start]
-            tiles.run(place, values=K)
-            W = send(slopes(place, K @ weights))
-            parts = [K.T @ W, *kernel.sums(*_with_slopes(_written_out(tiles.A.values[place]), K, W))]
-            if len(totals) < len(parts):
-                totals += [np.zeros(part.shape) for part in parts[1:]]
-            for total, part in zip(totals, parts, strict=True):
-                total += part
-        return totals
-
-    rows.meter.add(2 * rows.n * m)
-    coef, *sums = summed_in_parts(rows, sums_of, strip, rows.n * m * d)
-    points, log_factors, log_widths = kernel.gradient(sums)
-    return MetricGradient(points, coef, log_factors, log_widths)
 
 
 def metric_pullback(against: HostMatrix, W: Array, V: Array, metric: Metric) -> MetricGradient:
@@ -108,17 +75,6 @@ def summed_in_parts(rows: HostRows, sums_of: Callable[[int, int], list[Array]], 
     else:
         rows.share_out(add, count)
     return [sum(parts[1:], start=parts[0]) for parts in zip(*(part for part in found if part), strict=True)]
-
-
-def _tiles(rows: HostRows, placed: Array, metric: Metric) -> Tiles:
-    """Return the kernel values between rows and points in a metric, in the precision of the rows.
-
-    float32 is enough for a search: the noise of mini-batches is larger than its rounding.
-    """
-    if not isinstance(rows.kernel, InnerKernel):
-        return make_tiles(rows.kernel, rows.prepared, plain_points(placed, metric), rows.crew)
-    prepared = rows.prepared.measured(metric)
-    return make_tiles(rows.kernel, prepared, as_rows(placed, prepared).folded(metric), rows.crew)
 
 
 def _written_out(A: Matrix) -> Matrix:

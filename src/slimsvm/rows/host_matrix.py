@@ -37,10 +37,23 @@ class HostArrays:
     """NumPy in the form in which a kernel matrix asks for arrays (`Backend` is that of other libraries)."""
 
     xp = np
+    is_gpu = False
     sum_dtype = np.dtype(np.float64)
     send = fetch = staticmethod(lambda array, dtype=np.float64: np.asarray(array, dtype))
     cast = staticmethod(lambda array, dtype: array.astype(dtype, copy=False))
     empty = empty_or_none = staticmethod(np.empty)
+
+    @staticmethod
+    def exp(exponents: Array, *, at_most_1: bool) -> Array:
+        """Return exp of an array, in its own memory; `at_most_1` replaces positive exponents by 0."""
+        if at_most_1:
+            np.minimum(exponents, 0, out=exponents)
+        return np.exp(exponents, out=exponents)
+
+    @staticmethod
+    def permutation(count: int, rng: np.random.Generator) -> Array:
+        """Return the numbers below `count` in random order."""
+        return rng.permutation(count)
 
     @staticmethod
     def take(array: Any, index: Array, axis: int = 0) -> Any:

@@ -21,14 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..kernels import Array, Kernel, Matrix, dense
-from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 
 if TYPE_CHECKING:
     from .kernel_matrix import KernelMatrix
-
-#: from a slice of the rows and their outputs (b, q) to the derivatives of a loss by the outputs; called in several threads
-Slopes = Callable[[slice, Array], Array]
 
 
 class Meter:
@@ -90,8 +86,8 @@ class Rows(Protocol):
         return False
 
     @property
-    def backpropagates(self) -> bool:
-        """Whether `backpropagate` takes little time for a few of the rows, as mini-batches need."""
+    def in_one_place(self) -> bool:
+        """Whether mini-batches of rows take little time, as they do on one machine."""
         return True
 
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
@@ -195,12 +191,6 @@ class Rows(Protocol):
 
     def moving(self, placed: Array, *, exact: bool = False) -> KernelMatrix:
         """Return the matrix K(rows, points) for points in the home's own coordinates (`inward`), which may move."""
-
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric.
-
-        The points are in the home's own coordinates. K is evaluated in one pass, in the metric, and not stored.
-        """
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), several at once if the home has threads."""
