@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import issparse
@@ -30,16 +30,17 @@ from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
 from ..text import warn_user
-from .base import KernelMachine
+from .base import KernelMachine, allowed_error, shrinks, within_spread
 from .calibrating import calibration_models, keep_calibration
 from .fitted import equal_rows
 from .machines import imported, unfitted
-from .methods import check_goal, check_kernel, finite_cost, make_reducer, names_where
+from .methods import check_goal, check_kernel, finite_cost, make_reducer, make_trainer, names_where
 from .validation import (
     check_classes,
     check_costs,
     check_settings,
     class_weights,
+    keep_range,
     prediction_rows,
     seed_of,
     training_rows,
@@ -65,7 +66,13 @@ def baseline_of(model: Any, source: Imported, selection: Selection, weights: Arr
         return Baseline(judge.judged(problem, source.model), "the validation rows given")
     if not was_trained_on(source.model, problem.X):
         return Baseline(judge.judged(problem, source.model), "rows that it was not trained on")
-    baseline = judge.refitted(problem, _refitted(_like(model, source), source, problem, weights))
+    like = _like(model, source)
+    trainer = make_trainer(like) if isinstance(like, KernelMachine) else None
+    if trainer is not None and not shrinks(like, trainer):  # as `fit` with a tolerance does
+        trainer = within_spread(trainer, problem.goal)
+        judging = selection.on(problem.run.share(0.5))  # the rest of the time is for the small models
+        return cast(Baseline, judging.baseline(trainer, allowed_error(trainer, like, selection))[0])
+    baseline = judge.refitted(problem, _refitted(like, source, problem, weights))
     return baseline if selection.follow else replace(baseline, models=())
 
 
@@ -213,8 +220,10 @@ class Shrinking:
             X = synthetic_rows(source.model, np.random.default_rng(seed))
         elif y is None:
             X = prediction_rows(small, X)
+            keep_range(small, X)
         else:
             X, y = training_rows(small, X, y, reset=False, least=2)
+            keep_range(small, X)
         source.model.kernel.check_rows(X)
         if small.tolerance is not None or Budget.of(small.budget).given:
             check_kernel(reducer, source.model.kernel)

@@ -79,7 +79,8 @@ class Selection:
     @property
     def follow(self) -> bool:
         """Whether the reducer gets the full model: outputs of single classes cannot follow those of pairs of classes."""
-        return (self.problem.goal.name == "ovr") == (self.full_problem.goal.name == "ovr")
+        goal = self.problem.goal  # two classes have one output in every coding
+        return goal.n_classes < 3 or (goal.name == "ovr") == (self.full_problem.goal.name == "ovr")
 
     def goal_of(self, model: Expansion, full: Expansion) -> Goal:
         """Return the goal of the model that was kept: the full one's, or that of the search."""
@@ -94,13 +95,20 @@ class Selection:
         baseline, start = self.judge.baseline(self.full_problem, trainer, error)
         return baseline if baseline is None or self.follow else replace(baseline, models=()), start
 
-    def select(self, full: Expansion, tolerance: float | None = None, baseline: Baseline | None = None) -> Found:
+    def select(
+        self,
+        full: Expansion,
+        tolerance: float | None = None,
+        baseline: Baseline | None = None,
+        outputs: Array | None = None,
+    ) -> Found:
         """Return the model to keep and the path it is from.
 
         With a `tolerance`, that is the smallest model within the budget whose error is at most the `baseline`'s plus the
         tolerance; otherwise the best within the budget. The baseline is by default the full model's own error. The full
         model is returned, without a path, if it is within the budget or no smaller model is good enough. After Ctrl-C
-        the status of the path is INTERRUPTED, and the model is the best so far.
+        the status of the path is INTERRUPTED, and the model is the best so far. `outputs` are those of the full model on
+        all rows, if they are known.
         """
         limit = self.limits.size(full.size, full=True)
         if (limit is None and tolerance is None) or full.size < 2:
@@ -112,6 +120,8 @@ class Selection:
         same = inside._model_inside(full)
         found: Found
         if tolerance is None:
+            known = None if self.problem.goal.real else outputs
+            inside = replace(inside, problem=replace(inside.problem, full_outputs=known))
             found = inside._best(limit or 1, same)
         else:
             search._warn_of_rare_classes(tolerance)
