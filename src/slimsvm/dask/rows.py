@@ -52,7 +52,6 @@ class DaskRows(Rows):
     """
 
     in_one_place = False
-    outputs_at_once = HostRows.outputs_at_once
     #: larger than elsewhere, because a round is a round trip to the workers
     working_set = 4096
     spent = 0

@@ -58,6 +58,7 @@ from .validation import (
     check_costs,
     check_settings,
     class_probabilities,
+    keep_range,
     prediction_rows,
     seed_of,
     training_rows,
@@ -152,6 +153,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         """Return all rows, those of positive weight, and their labels, weights and numbers; set width and names."""
         given, y = training_rows(self, X, y, least=2)
         self.shape_fit_ = given.shape
+        keep_range(self, given)
         return given, *weighted_rows(given, y, sample_weight)
 
     def _width(self, X: Any, weights: Array | None) -> float:

@@ -40,6 +40,7 @@ from .validation import (
     check_costs,
     check_settings,
     class_weights,
+    keep_range,
     prediction_rows,
     seed_of,
     training_rows,
@@ -219,8 +220,10 @@ class Shrinking:
             X = synthetic_rows(source.model, np.random.default_rng(seed))
         elif y is None:
             X = prediction_rows(small, X)
+            keep_range(small, X)
         else:
             X, y = training_rows(small, X, y, reset=False, least=2)
+            keep_range(small, X)
         source.model.kernel.check_rows(X)
         if small.tolerance is not None or Budget.of(small.budget).given:
             check_kernel(reducer, source.model.kernel)
