@@ -1,11 +1,12 @@
-"""Words for users: values in messages, near names, strict numbers, and warnings that point at the user's line."""
+"""Words for users: values in messages and tables, near names, strict numbers, and warnings at the line of the user."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from html import escape
 from reprlib import Repr
 from types import FrameType
 from typing import Any
@@ -20,6 +21,19 @@ def short(value: Any) -> str:
     words.maxother = words.maxstring = 80
     text = " ".join(words.repr(value).split())
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def cell(value: Any) -> str:
+    """Return a value of a table as text."""
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def html_table(columns: Mapping[str, Sequence[Any]]) -> str:
+    """Return columns as an HTML table, as notebooks show it."""
+    rows = [[escape(cell(value)) for value in row] for row in zip(*columns.values(), strict=True)]
+    lines = ["".join(f"<th>{escape(name)}</th>" for name in columns)]
+    lines += ["".join(f"<td>{text}</td>" for text in row) for row in rows]
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:

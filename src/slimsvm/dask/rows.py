@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed, dense
-from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from ..rows.base import means
 from ..rows.host import HostRows
 from ..rows.kernel_matrix import KernelMatrix
 from ..rows.precision import FLOAT32_ERROR, USUAL, Precision, Prepared, fits_float32, rounding_error
-from ..rows.protocol import Meter, Rows, Slopes
+from ..rows.protocol import Meter, Rows
 from ..rows.threads import Crew, one_blas_thread
 from ..rows.tiles import make_tiles
 from . import parts
@@ -52,8 +51,7 @@ class DaskRows(Rows):
     part, `source` the rows before preparation and `index` their numbers in `source`.
     """
 
-    backpropagates = False
-    outputs_at_once = HostRows.outputs_at_once
+    in_one_place = False
     #: larger than elsewhere, because a round is a round trip to the workers
     working_set = 4096
     spent = 0
@@ -149,10 +147,6 @@ class DaskRows(Rows):
         """Return K(rows, points) @ V."""
         self.meter.add(self.n * points.shape[0])
         return self.joined(self.source.gathered(self.held, parts.product_with, self.kernel, dense(points), V, metric))
-
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Raise NotImplementedError: `check_metric` refuses a learned metric before a fit begins."""
-        raise NotImplementedError("a metric is learned from rows on one machine")
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:  # noqa: ARG002
         self.meter.add(self.n * index.size)
@@ -304,7 +298,7 @@ class DaskMatrix(KernelMatrix):
 
     def _fill(self, points: Matrix, metric: Metric | None = None) -> None:
         if metric is not None:
-            raise NotImplementedError("rows on a cluster have no kernel values in a metric; see Rows.backpropagates")
+            raise NotImplementedError("rows on a cluster have no kernel values in a metric; give metric='fixed'")
         rows, submit = self.rows, self.rows.source.client.submit
         rows.meter.add(rows.n * points.shape[0])
         settings = {"placed": True, "exact": self.exact, "pure": False}

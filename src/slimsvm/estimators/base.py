@@ -58,6 +58,7 @@ from .validation import (
     check_costs,
     check_settings,
     class_probabilities,
+    keep_range,
     prediction_rows,
     seed_of,
     training_rows,
@@ -152,6 +153,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         """Return all rows, those of positive weight, and their labels, weights and numbers; set width and names."""
         given, y = training_rows(self, X, y, least=2)
         self.shape_fit_ = given.shape
+        keep_range(self, given)
         return given, *weighted_rows(given, y, sample_weight)
 
     def _width(self, X: Any, weights: Array | None) -> float:
@@ -249,27 +251,28 @@ def fit_reporting(
     with _attempt(estimator, given, report, finish) as (fitted, selection, trainer):
         whole = selection.problem.run.limited(fitted.time_limit)
         selection = selection.on(whole.share(1 / (1 + calibration_models(fitted, selection))))
-        error = np.inf if trainer is None else _allowed_error(trainer, fitted, selection)
+        error = np.inf if trainer is None else allowed_error(trainer, fitted, selection)
         if trainer is None:
             fit = _fit_to_labels(fitted, selection)
         else:
             training, start, baseline = _begin_training(fitted, selection, trainer, error)
             try:
-                fit = trainer.fit(training.problem.training(trainer, error), *start)  # holds the rows only while it trains
+                # holds the rows only while it trains
+                fit = trainer.fit(training.full_problem.training(trainer, error), *start)
             except TrainingInterrupted as stop:
                 fit = _found(fitted, trainer, stop)
-            keep_start(fitted, trainer, selection.problem, fit)
+            keep_start(fitted, trainer, selection.full_problem, fit)
             if when_trained is not None:
-                when_trained(fitted._with_model(fit.model, selection.problem.goal))
+                when_trained(fitted._with_model(fit.model, selection.full_problem.goal))
             if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
                 selection = replace(selection, limits=selection.limits.without_count())
-            fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
+            fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline, fit.outputs)
             if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
                 gap = f" (gap {fit.gap:.2g})" if np.isfinite(fit.gap) else ""  # some methods have none, or none so early
                 warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)
-        fitted.goal_ = selection.problem.goal
+        fitted.goal_ = selection.goal_of(fitted.model_, fit.model)
         fitted._support = _support(fitted, fit, selection)
-        keep_calibration(fitted, selection.on(whole), trainer, error)
+        keep_calibration(fitted, selection.on(whole).aimed_at(fitted.goal_), trainer, error)
         fitted.n_kernel_evals_, fitted.n_iter_ = selection.problem.home.meter.evaluations, fit.n_iter
         fitted.status_ = Status.INTERRUPTED if was_interrupted(fitted.path_) else fit.status
         keep_stream(fitted, trainer, selection.problem.kernel, fit.state)
@@ -292,12 +295,12 @@ def _attempt(
         selection = _selection(fitted, given, trainer, reducer, Run(heard, history.record))
         file = _checkpoint(fitted, selection.problem)
         if file is None:
-            yield fitted, selection, _within_spread(trainer, selection.problem.goal)
+            yield fitted, selection, within_spread(trainer, selection.problem.goal)
         else:
             with file.kept():
                 problem = selection.problem
                 problem = replace(problem, seed=file.seed, run=problem.run.saved_by(file.checkpoint))
-                yield fitted, replace(selection, problem=problem), _within_spread(trainer, problem.goal)
+                yield fitted, replace(selection, problem=problem), within_spread(trainer, problem.goal)
         fitted.history_ = history.entries
         estimator.__dict__ = fitted.__dict__
         if estimator.status_ is Status.INTERRUPTED:
@@ -328,7 +331,7 @@ def _fit_to_labels(fitted: Any, selection: Selection) -> Fit:
     return Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
 
 
-def _allowed_error(trainer: Any, estimator: Any, selection: Selection) -> float:
+def allowed_error(trainer: Any, estimator: Any, selection: Selection) -> float:
     """Return the allowed error of kernel values for a solution to the trainer's `tol`."""
     C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
     return tol / (C * float(selection.problem.weights.max()))
@@ -338,9 +341,9 @@ def _begin_training(
     estimator: Any, selection: Selection, trainer: Any, error: float
 ) -> tuple[Selection, tuple[Any, ...], Baseline | None]:
     """Return the selection for training, more arguments of `fit`, and under a tolerance the full models of the folds."""
-    if _shrinks(estimator, trainer):
+    if shrinks(estimator, trainer):
         selection = selection.on(selection.problem.run.share(0.5))
-    baseline, start = None, warm_start(estimator, trainer, selection.problem)
+    baseline, start = None, warm_start(estimator, trainer, selection.full_problem)
     if estimator.tolerance is not None:
         baseline, found = selection.baseline(trainer, error)
         start = start or (() if found is None else (found,))
@@ -349,12 +352,12 @@ def _begin_training(
 
 def _found(estimator: Any, trainer: Any, stop: TrainingInterrupted) -> Fit:
     """Return the model that Ctrl-C left; raise the interrupt again if a full model was to be shrunk or calibrated."""
-    if _shrinks(estimator, trainer) or getattr(estimator, "calibration", None) is not None:
+    if shrinks(estimator, trainer) or getattr(estimator, "calibration", None) is not None:
         raise stop
     return stop.found
 
 
-def _within_spread(trainer: Any, goal: Any) -> Any:
+def within_spread(trainer: Any, goal: Any) -> Any:
     """Return the trainer, if any, with tol multiplied by the standard deviation of the targets, if that is below 1.
 
     tol is in units of the targets. If it were large compared with their spread, any solution would meet it.
@@ -364,7 +367,7 @@ def _within_spread(trainer: Any, goal: Any) -> Any:
     return replace(trainer, tol=trainer.tol * min(1.0, float(np.sqrt(np.min(goal.variance)))))
 
 
-def _shrinks(estimator: Any, trainer: Any) -> bool:
+def shrinks(estimator: Any, trainer: Any) -> bool:
     """Return whether a full model is shrunk after training."""
     return is_reduced(trainer, estimator.budget) or estimator.tolerance is not None
 
@@ -389,11 +392,13 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     whole = (
         not Budget.of(estimator.budget).given and estimator.tolerance is None and trainer is not None and not trainer.shared
     )
-    labelled = estimator._labelled(y, weights, whole=whole)
+    labelled, full_goal = estimator._labelled(y, weights, whole=whole), None
+    if estimator.tolerance is not None and not (trainer is None or trainer.shared or reducer.requires_model):
+        full_goal = estimator._labelled(y, weights, whole=True).goal  # the model that a small one is compared with
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
     check_warm_start(estimator, trainer)
     methods: list[tuple[str, Any, dict[str, Any]]] = [("trainer", trainer, TRAINERS)] if trainer is not None else []
-    methods += [("reducer", reducer, REDUCERS)] if trainer is None or _shrinks(estimator, trainer) else []
+    methods += [("reducer", reducer, REDUCERS)] if trainer is None or shrinks(estimator, trainer) else []
     check_checkpoint(estimator, methods)
     own = finite_cost(estimator.C)
     for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
@@ -415,4 +420,4 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
         check_soft_targets(trainer, reducer, labelled.goal)
         shares = class_probabilities(given.probabilities, everything.shape[0], labelled.goal.n_classes)
         problem = replace(problem, probabilities=shares[kept])
-    return Selection.of(estimator, problem, reducer)
+    return Selection.of(estimator, problem, reducer, full_goal=full_goal)

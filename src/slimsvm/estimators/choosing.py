@@ -24,7 +24,7 @@ from ..run import NO_CHECKPOINT, Checkpoint, Run, silent
 from ..selection.cells import Cell, Group, Settings
 from ..states import floats, pack, unpack
 from ..trainers.smo import SMO
-from .base import _within_spread
+from .base import within_spread
 from .folded import FoldedModels, FoldedRows, folded_models
 from .methods import make_trainer
 from .validation import check_classes, class_weights
@@ -202,7 +202,7 @@ class Search:
 def folded_rows(template: Any, samples: Samples) -> FoldedRows:
     """Return the rows with the weights of each fold; set the template's classes."""
     labelled = template._labelled(samples.y, samples.weights, whole=True)
-    trainer = _within_spread(make_trainer(template), labelled.goal)
+    trainer = within_spread(make_trainer(template), labelled.goal)
     weights = np.zeros((len(samples.splits), samples.y.size))
     for fold, (own, (train, _)) in enumerate(zip(weights, samples.splits, strict=True)):
         own[:] = np.bincount(train, minlength=own.size) * samples.weights

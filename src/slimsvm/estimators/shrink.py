@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import issparse
@@ -30,16 +30,17 @@ from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
 from ..text import warn_user
-from .base import KernelMachine
+from .base import KernelMachine, allowed_error, shrinks, within_spread
 from .calibrating import calibration_models, keep_calibration
 from .fitted import equal_rows
 from .machines import imported, unfitted
-from .methods import check_goal, check_kernel, finite_cost, make_reducer, names_where
+from .methods import check_goal, check_kernel, finite_cost, make_reducer, make_trainer, names_where
 from .validation import (
     check_classes,
     check_costs,
     check_settings,
     class_weights,
+    keep_range,
     prediction_rows,
     seed_of,
     training_rows,
@@ -60,12 +61,18 @@ def was_trained_on(model: Expansion, X: Matrix) -> bool:
 
 def baseline_of(model: Any, source: Imported, selection: Selection, weights: Array | None) -> Baseline:
     """Return the validation error of a full model on rows that it, or models like it, have not seen."""
-    problem, judge = replace(selection.problem, goal=source.goal), selection.judge
+    problem, judge = selection.full_problem, selection.judge
     if problem.held_out:
         return Baseline(judge.judged(problem, source.model), "the validation rows given")
     if not was_trained_on(source.model, problem.X):
         return Baseline(judge.judged(problem, source.model), "rows that it was not trained on")
-    baseline = judge.refitted(problem, _refitted(_like(model, source), source, problem, weights))
+    like = _like(model, source)
+    trainer = make_trainer(like) if isinstance(like, KernelMachine) else None
+    if trainer is not None and not shrinks(like, trainer):  # as `fit` with a tolerance does
+        trainer = within_spread(trainer, problem.goal)
+        judging = selection.on(problem.run.share(0.5))  # the rest of the time is for the small models
+        return cast(Baseline, judging.baseline(trainer, allowed_error(trainer, like, selection))[0])
+    baseline = judge.refitted(problem, _refitted(like, source, problem, weights))
     return baseline if selection.follow else replace(baseline, models=())
 
 
@@ -198,12 +205,9 @@ class Shrinking:
         if small.tolerance is not None and (y is not None or source.goal.n_classes):
             baseline = baseline_of(model, source, selection, self.sample_weight)
         small.model_, small.path_ = selection.select(source.model, small.tolerance, baseline)
-        # a full model that is kept has its own goal, which may differ from that of the search
-        own = small.model_.size == source.model.size or not source.goal.n_classes
-        small.goal_ = source.goal if own else selection.problem.goal
+        small.goal_ = selection.goal_of(small.model_, source.model) if source.goal.n_classes else source.goal
         if source.goal.n_classes:
-            after = replace(selection, problem=replace(selection.problem, goal=small.goal_, run=whole))
-            keep_calibration(small, after, None, np.inf, full=source.model)
+            keep_calibration(small, selection.on(whole).aimed_at(small.goal_), None, np.inf, full=source.model)
         small.n_kernel_evals_, small.n_iter_ = selection.problem.home.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
         return small
@@ -216,8 +220,10 @@ class Shrinking:
             X = synthetic_rows(source.model, np.random.default_rng(seed))
         elif y is None:
             X = prediction_rows(small, X)
+            keep_range(small, X)
         else:
             X, y = training_rows(small, X, y, reset=False, least=2)
+            keep_range(small, X)
         source.model.kernel.check_rows(X)
         if small.tolerance is not None or Budget.of(small.budget).given:
             check_kernel(reducer, source.model.kernel)
@@ -245,9 +251,8 @@ class Shrinking:
             Home(small.device, small.cache_mb),
             run=self.around.run,
         )
-        # outputs of pairs cannot be followed by outputs of single classes
-        follow = (goal.name == "ovr") == (source.goal.name == "ovr")
-        return Selection.of(small, problem, reducer, self.around.steps, follow=follow, squared=source.squared)
+        around = self.around.steps
+        return Selection.of(small, problem, reducer, around, full_goal=source.goal, squared=source.squared)
 
     def _with_held_out(
         self, small: Any, source: Imported, X: Matrix, labels: Array, weights: Array, kept: Array

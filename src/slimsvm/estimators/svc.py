@@ -82,8 +82,12 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         0 if training ended as planned, 1 if it was cut short.
     shape_fit_ : tuple of int
         The shape of X in fit.
+    feature_range_ : ndarray of shape (2, n_features)
+        The least and the largest number of each feature in fit, for exports in integers; only after dense rows.
     model_ : Expansion
         The fitted function itself.
+    goal_ : Goal
+        What it is for: the coding of classes, regression or novelty detection; its `decode` makes predictions of outputs.
     stream_ : Stream
         What `partial_fit` continues from; only with trainers that learn online.
     n_features_in_ : int

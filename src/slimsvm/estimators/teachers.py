@@ -22,6 +22,8 @@ from .calibrating import calibrate
 FUNCTIONS = ("predict_proba", "decision_function", "predict")
 #: by how much probabilities of a row may miss the sum 1
 SUM_ERROR = 1e-3
+#: the least probability that a teacher is believed; less: one mistake of a certain teacher makes all its rows uncertain
+LEAST = 1e-4
 
 
 @dataclass(frozen=True)
@@ -133,16 +135,24 @@ def folds_of(cv: Any, y: Array, classes: bool, groups: Array | None, seed: int) 
 
 @dataclass(frozen=True)
 class Softener:
-    """From the outputs of a teacher to probabilities: scores by a sigmoid that is fitted to labels, others as they are."""
+    """From the outputs of a teacher to probabilities, by a map that is fitted to labels.
+
+    Scores get a sigmoid. Probabilities get a temperature: those of a forest are far too uncertain, and those of a network
+    too certain, for a student to learn how clear a row is.
+    """
 
     map: Any = None
+    given: bool = False  # whether outputs are probabilities already
 
     @classmethod
     def fitted(cls, outputs: Array, labels: Array) -> Softener:
         """Return the map for outputs of rows whose class numbers are known."""
         known = ~np.isnan(outputs).any(axis=1)
-        if not known.any() or _are_probabilities(outputs[known]):
+        if not known.any():
             return cls()
+        if _are_probabilities(outputs[known]):
+            logits, k = _logits(outputs[known]), outputs.shape[1]
+            return cls(calibrate("temperature", logits, labels[known], np.ones(int(known.sum())), k), given=True)
         finite = np.where(np.isfinite(outputs), outputs, np.nanmin(outputs[np.isfinite(outputs)]))[known]
         scores = finite[:, 1] if finite.shape[1] == 2 else finite
         return cls(calibrate("sigmoid", scores, labels[known], np.ones(int(known.sum())), outputs.shape[1]))
@@ -151,6 +161,8 @@ class Softener:
         """Return the probabilities."""
         if self.map is None:
             return outputs / np.maximum(outputs.sum(axis=1, keepdims=True), 1e-300)
+        if self.given:
+            return np.asarray(self.map(_logits(outputs)))
         return np.asarray(self.map(outputs[:, 1] if outputs.shape[1] == 2 else outputs))
 
 
@@ -191,6 +203,12 @@ def _values(outputs: Array) -> Array:
 
 def _are_probabilities(outputs: Array) -> bool:
     return bool((outputs >= 0).all() and (np.abs(outputs.sum(axis=1) - 1) <= SUM_ERROR).all())
+
+
+def _logits(probabilities: Array) -> Array:
+    """Return the logarithms of probabilities, (n, k), or of the odds of two classes, (n,)."""
+    logarithms = np.log(np.maximum(probabilities, LEAST))
+    return logarithms[:, 1] - logarithms[:, 0] if probabilities.shape[1] == 2 else logarithms
 
 
 def _rows(X: Any) -> int:

@@ -79,6 +79,16 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     return checked_range(X, finite=True), y
 
 
+def keep_range(estimator: Any, X: Any, before: Array | None = None) -> None:
+    """Set `feature_range_` to the least and the largest number of each feature of dense rows, and of earlier ones."""
+    estimator.__dict__.pop("feature_range_", None)
+    if isinstance(X, np.ndarray) and X.shape[0] and getattr(estimator, "kernel", None) != "precomputed":
+        found = np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64)
+        if before is not None:
+            found = np.stack([np.minimum(found[0], before[0]), np.maximum(found[1], before[1])])
+        estimator.feature_range_ = found
+
+
 def _targets(estimator: Any, y: Any) -> tuple[Any, bool]:
     """Return labels or targets, and whether there are several columns of them; raise ValueError where there is one only."""
     shape = np.shape(y) if hasattr(y, "shape") else np.shape(np.asarray(y, dtype=object))

@@ -41,8 +41,6 @@ from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..papers.budget_svm import NORMS
 from ..reducers import REDUCERS
-from ..slim.metric_search import Learning
-from ..slim.point_search import Schedule
 from ..solvers.free_rows import NewtonRule
 from ..text import short
 from ..trainers import TRAINERS
@@ -74,13 +72,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "trainer": TRAINERS,
     "norm": NORMS,
     "reducer": REDUCERS,
-    "schedule": {"slim": Schedule},
-    "learning": {"slim": Learning},
     "newton": {"smo": NewtonRule},
     "stream": {"rows": RowByRow},
 }
 #: the format that introduced a kind of part, if it is not the first
-SINCE = {"metric": 2, "learning": 2, "newton": 2}
+SINCE = {"metric": 2, "newton": 2}
 #: the format that introduced projections and precisions, and that of transformers of tables
 PROJECTED, TABLES = 3, 4
 COMMON = ("n_features_in_", "feature_names_in_")
@@ -89,11 +85,13 @@ RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "
 #: the fitted attributes of each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", "_learning", *RUN)),
+    **dict.fromkeys(
+        MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", "feature_range_", "_learning", *RUN)
+    ),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
-OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", "_learning", *RUN}
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", "feature_range_", "_learning", *RUN}
 #: parameters that hold paths of the machine that saved the model
 NOT_KEPT = {"memory", "checkpoint"}
 #: parameters of earlier versions, which `with_one_budget` reads
@@ -101,6 +99,23 @@ OLD_PARAMETERS = ("budget_bytes", "budget_precision", "budget_us", "budget_batch
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
 SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
 MACHINE_NAMES = [kind.__name__ for kind in MACHINES]
+
+
+def earlier_slim(schedule: None = None, learning: None = None, **fields: Any) -> Any:  # noqa: ARG001
+    """Return the reducer of a file, whose settings of the search are constants now."""
+    return REDUCERS["slim"](**fields)
+
+
+def no_setting(**_: Any) -> None:
+    """Return None for settings of earlier versions."""
+
+
+#: what files of earlier versions have
+EARLIER: dict[str, dict[str, Any]] = {
+    "reducer": REDUCERS | {"slim": earlier_slim},
+    "schedule": {"slim": no_setting},
+    "learning": {"slim": no_setting},
+}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -139,7 +154,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         header, arrays = unpack_file(data)
         entry, reader = (
             entry_of(header, "model", dict),
-            Reader(arrays, KINDS, Status.__members__, step=transformers.restored),
+            Reader(arrays, KINDS | EARLIER, Status.__members__, step=transformers.restored),
         )
         return _load(entry, reader)
     except RecursionError:
@@ -591,6 +606,9 @@ def _check_run(svc: Any) -> None:
     _check(isinstance(getattr(svc, "status_", Status.CONVERGED), Status), "status_ is not how a training ends")
     weights, shape, support = (getattr(svc, name, None) for name in ("class_weight_", "shape_fit_", "_support"))
     _check(weights is None or _is_real(weights, svc.classes_.shape), "class_weight_ has no weight for each class")
+    ranges = getattr(svc, "feature_range_", None)
+    fits = ranges is None or (_is_real(ranges, (2, svc.n_features_in_)) and bool((ranges[0] <= ranges[1]).all()))
+    _check(fits, "feature_range_ has no range for each feature")
     _check(shape is None or (type(shape) is tuple and all(type(size) is int for size in shape)), "shape_fit_ is no shape")
     _check(support is None or _is(support, "i", (svc.model_.size,)), "support_ has no row number for each point")
 

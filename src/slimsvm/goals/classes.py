@@ -25,6 +25,8 @@ class Classification:
     labelled: ClassVar[bool] = True
     #: whether targets are real values; they are -1, 0 and +1
     real: ClassVar[bool] = False
+    #: what the mean of the losses is
+    loss: ClassVar[str] = "the share of misclassified rows"
 
     def demands(self, targets: Array) -> Demands:
         """Return y f >= 1 for each row and output."""
@@ -95,10 +97,19 @@ class OneVsRest(Classification):
         return np.where(targets == 0, np.finfo(np.float64).eps, targets)
 
     def demands(self, targets: Array) -> Demands:
-        """Return y f >= 1 for targets of -1 and 1, nothing for 0, and f = y for those between, of probabilities."""
+        """Return a margin of 1 for targets of -1 and 1, none for 0, and less for those between, of probabilities.
+
+        The most probable class should be ahead of the second one by the difference of their probabilities, and others
+        behind it by theirs. More than that is no loss, as with labels.
+        """
+        margins = targets
+        if self.outputs > 1:
+            ordered = np.sort(targets, axis=1)
+            best, second = ordered[:, -1:], ordered[:, -2:-1]
+            margins = (targets - np.where(targets == best, second, best)) / 2
         concerned = targets != 0
-        low, high = concerned & (targets > -1), concerned & (targets < 1)
-        return Demands(np.where(low, targets, -np.inf), np.where(high, targets, np.inf))
+        low, high = concerned & (margins >= 0), concerned & (margins < 0)
+        return Demands(np.where(low, margins, -np.inf), np.where(high, margins, np.inf))
 
     def groups(self, targets: Array) -> Array:
         """Return the class of each row, the most probable one, as a number."""

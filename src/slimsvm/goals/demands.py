@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 Array = np.ndarray
+
+
+def squared_distances(xp: Any, outputs: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Return the squared distance of each row's outputs from their intervals, and its slopes, for arrays of any library."""
+    residual = xp.minimum(xp.maximum(outputs, low), high) - outputs
+    return xp.sum(residual * residual, axis=1), -2 * residual
 
 
 @dataclass(frozen=True)
@@ -54,8 +61,7 @@ class Demands:
 
     def measured(self, outputs: Array) -> tuple[Array, Array]:
         """Return the squared distance of each row's outputs from their intervals, (n,), and its slopes, (n, q)."""
-        residual = self.residual(outputs)
-        return np.square(residual).sum(axis=1), -2 * residual
+        return squared_distances(np, outputs, *self.sides)
 
     def curvature(self, outputs: Array) -> float:
         """Return the mean second derivative of the loss by an output."""
@@ -65,6 +71,20 @@ class Demands:
 #: scores of a model are outputs times this number. Outputs of -1 and +1, the margins of a hinge loss, are then nearly
 #: certain: a probability of 0.95 with two classes
 SHARPNESS = 3.0
+
+
+def cross_entropies(xp: Any, outputs: Any, targets: Any) -> tuple[Any, Any]:
+    """Return the cross-entropy of each row and its slopes, for arrays of any library; one output is for two classes."""
+    certain = (targets + 1) / 2
+    if outputs.shape[1] == 1:
+        scores = SHARPNESS * outputs
+        losses = xp.maximum(scores, 0 * scores) + xp.log1p(xp.exp(-xp.abs(scores))) - certain * scores
+        return losses[:, 0], SHARPNESS * (0.5 * (1 + xp.tanh(0.5 * scores)) - certain)
+    scores = SHARPNESS * (outputs - xp.max(outputs, axis=1, keepdims=True))
+    shares = xp.exp(scores)
+    sums = xp.sum(shares, axis=1, keepdims=True)
+    losses = xp.log(sums)[:, 0] - xp.sum(certain * scores, axis=1)
+    return losses, SHARPNESS * (shares / sums - certain)
 
 
 @dataclass(frozen=True)
@@ -96,26 +116,12 @@ class CrossEntropy:
 
     def measured(self, outputs: Array) -> tuple[Array, Array]:
         """Return the loss of each row, (n,), and its slopes by the outputs, (n, q)."""
-        if outputs.shape[1] == 1:
-            scores, certain = SHARPNESS * outputs, (self.targets + 1) / 2
-            losses = np.logaddexp(0, scores) - certain * scores
-            return losses[:, 0], SHARPNESS * (_logistic(scores) - certain)
-        scores = SHARPNESS * outputs
-        scores -= scores.max(axis=1, keepdims=True)
-        shares = np.exp(scores)
-        sums = shares.sum(axis=1, keepdims=True)
-        certain = (self.targets + 1) / 2
-        return np.log(sums[:, 0]) - (certain * scores).sum(axis=1), SHARPNESS * (shares / sums - certain)
+        return cross_entropies(np, outputs, self.targets)
 
     def curvature(self, outputs: Array) -> float:
         """Return the mean second derivative of the loss by an output."""
         shares = self.measured(outputs)[1] / SHARPNESS + (self.targets + 1) / 2
         return SHARPNESS**2 * float(np.mean(shares * (1 - shares)))
-
-
-def _logistic(scores: Array) -> Array:
-    """Return 1 / (1 + exp(-scores)) without overflow."""
-    return 0.5 * (1 + np.tanh(0.5 * scores))
 
 
 class RowLoss(Protocol):
@@ -143,5 +149,6 @@ class RowLoss(Protocol):
         """Return the mean second derivative of the loss by an output."""
 
 
-#: the names of all losses: the squared distance of outputs from their demands, and one for classes only
-LOSSES = (Demands.name, CrossEntropy.name)
+#: all losses by name, as functions of a library, outputs and `sides`: the squared distance of outputs from their demands,
+#: and one for classes only
+LOSSES: dict[str, Callable[..., tuple[Any, Any]]] = {Demands.name: squared_distances, CrossEntropy.name: cross_entropies}

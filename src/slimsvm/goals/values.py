@@ -40,6 +40,8 @@ class Regression:
     real: ClassVar[bool] = True
     #: predictions are values
     n_classes: ClassVar[int] = 0
+    #: what the mean of the losses is
+    loss: ClassVar[str] = "1 - R^2"
     epsilon: float | tuple[float, ...] = 0.0
     variance: float | tuple[float, ...] = 1.0
     outputs: int = 1
@@ -100,6 +102,7 @@ class Following(Regression):
 
     name: ClassVar[str] = "following"
     labelled: ClassVar[bool] = False
+    loss: ClassVar[str] = "1 - R^2, with the full model's outputs as targets"
 
 
 @dataclass(frozen=True)

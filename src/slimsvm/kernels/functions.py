@@ -512,6 +512,8 @@ def _variance(X: Matrix, weights: Array | None) -> float:
     """Return the variance of all entries of X."""
     if hasattr(X, "variance"):  # rows on a device compute it there
         return X.variance(weights)
+    if weights is None and not issparse(X) and X.shape[0] <= 4096:  # to the last bit as SVC, which makes a copy
+        return float(np.asarray(X, dtype=np.float64).var())
     row_mean = _row_sums(X, X.data) / X.shape[1] if issparse(X) else X.mean(axis=1, dtype=np.float64)
     mean = np.average(row_mean, weights=weights)
     if issparse(X):

@@ -15,17 +15,15 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..kernels import KERNELS, RBF, Array, Custom, InnerKernel, Kernel, Linear, Matrix, Precomputed
-from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from .array_dual import ArrayDual
 from .array_matrix import ArrayMatrix
-from .array_metric import backpropagate, metric_losses, metric_product
+from .array_metric import metric_product
 from .backends import FLOAT32, FLOAT64, Backend, Held, is_out_of_memory
 from .base import GivenRows
 from .host import HostRows
-from .metric_problem import MetricLosses, MetricProblem
 from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
-from .protocol import Dual, DualVectors, Meter, OnDemand, Slopes
+from .protocol import Dual, DualVectors, Meter, OnDemand
 from .threads import blocks
 
 #: the most numbers that sparse rows may have when they are made dense on a device
@@ -43,8 +41,6 @@ FEW_BYTES = 1 << 19
 
 class ArrayRows(GivenRows):
     """Rows on the device of a `Backend`; the other arguments are those of `HostRows`."""
-
-    outputs_at_once = 64  # more at once would need more memory for their systems
 
     def __init__(
         self,
@@ -153,13 +149,6 @@ class ArrayRows(GivenRows):
 
     def fetch(self, index: Array) -> HostRows:
         return HostRows(self.kernel, self.given.take(index).rows(), self.meter, 0.0, 0.0, self.ids[index])
-
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        return backpropagate(self, placed, V, metric, slopes)
-
-    def metric_losses(self, problem: MetricProblem) -> MetricLosses | None:
-        """Return the loss of a model with a learned metric, on the device; None for kernels other than rbf."""
-        return metric_losses(self, problem)
 
     # Kernel values.
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels import Array
-from .backends import FLOAT64, Held
+from .backends import FLOAT64, Backend, Held
 from .protocol import Dual, Look
-from .recording import captured
 
 if TYPE_CHECKING:
     from .array import ArrayRows
@@ -140,3 +139,27 @@ class ArrayDual:
 
     def responses(self) -> Array:
         return self.on.fetch(self.f)
+
+
+def captured(on: Backend, work: Callable[[], None]) -> Any:
+    """Return a CUDA graph of some work that was done before, without doing it again; None where nothing can be recorded.
+
+    It does not give the device's spare memory back first, which would take longer than short runs.
+    """
+    if not on.is_cuda:
+        return None
+    import torch
+
+    graph, side, here = torch.cuda.CUDAGraph(), torch.cuda.Stream(on.device), torch.cuda.current_stream(on.device)
+    side.wait_stream(here)
+    try:
+        with torch.cuda.stream(side):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                work()
+            finally:
+                graph.capture_end()
+    except RuntimeError:  # operations that cannot be recorded, too little memory
+        return None
+    here.wait_stream(side)
+    return graph

@@ -11,11 +11,9 @@ from scipy.sparse import csr_array
 
 from .._core import core
 from ..kernels import RBF, Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
-from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from .base import GivenRows
 from .boxes import LazyBoxes
-from .host_backward import backpropagate
 from .host_matrix import HostArrays, HostMatrix
 from .precision import (
     FLOAT32_ERROR,
@@ -23,13 +21,12 @@ from .precision import (
     Given,
     Precision,
     Prepared,
-    copied_rows,
     narrow,
     plain_rows,
     prepare,
     value_dtype,
 )
-from .protocol import Meter, OnDemand, PairsOnDemand, Slopes
+from .protocol import Meter, OnDemand, PairsOnDemand
 from .threads import Crew
 from .tiles import Tiles, make_tiles, tiles_against
 
@@ -111,7 +108,6 @@ class HostRows(GivenRows):
     the form of tiles, if they exist already. `precision` says when kernel values are float32.
     """
 
-    outputs_at_once = 8
     arrays = HostArrays
 
     def __init__(
@@ -153,27 +149,6 @@ class HostRows(GivenRows):
     def subset(self, index: Array) -> HostRows:
         part = copy.copy(self)
         part.given, part.ids, part.prepared = self.given.take(index), self.ids[index], self.prepared.take(index)
-        part.cache_mb, part._cache, part.boxes = 0.0, None, self.boxes.anew()
-        return part
-
-    def coarse(self, partners: int) -> HostRows:
-        """Return the rows in float32, for searches whose sampling noise exceeds its rounding; many zeros are left out.
-
-        Rows whose kernel values with `partners` points are little work are returned unchanged, and so are sparse rows that
-        have few zeros or many features, and rows beyond the range of float32.
-        """
-        from .thin import thin_rows
-
-        prepared = self.prepared
-        large = self.precision.is_large(self.n, partners, self.d) and prepared.fits_float32
-        thin = thin_rows(self) if large else None
-        if thin is not None:
-            return thin
-        dense = not prepared.sparse and isinstance(self.kernel, InnerKernel)
-        if not (large and dense) or prepared.values.dtype == np.float32:
-            return self
-        part, dtype = copy.copy(self), np.dtype(np.float32)
-        part.prepared, part.dtype = Prepared(*copied_rows(Given(prepared.values), dtype, None), prepared.centre), dtype
         part.cache_mb, part._cache, part.boxes = 0.0, None, self.boxes.anew()
         return part
 
@@ -258,9 +233,6 @@ class HostRows(GivenRows):
     def linear(self, values: Array) -> HostRows:
         """Return rows of other features with the linear kernel, with the meter and threads of these."""
         return HostRows(Linear(), values, self.meter, self.cache_mb, crew=self.crew, precision=self.precision)
-
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        return backpropagate(self, placed, V, metric, slopes)
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
 

@@ -21,14 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..kernels import Array, Kernel, Matrix, dense
-from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 
 if TYPE_CHECKING:
     from .kernel_matrix import KernelMatrix
-
-#: from a slice of the rows and their outputs (b, q) to the derivatives of a loss by the outputs; called in several threads
-Slopes = Callable[[slice, Array], Array]
 
 
 class Meter:
@@ -61,8 +57,6 @@ class Rows(Protocol):
     ids: Array
     #: the work of products so far, if later products depend on it; part of the state of a run that can be resumed
     spent: int
-    #: outputs that are fitted together, in one product; threads fit other outputs (`share_out`)
-    outputs_at_once: int
     #: rows in the working set of methods that have one; larger where products with all rows are slow
     working_set: int
 
@@ -90,8 +84,8 @@ class Rows(Protocol):
         return False
 
     @property
-    def backpropagates(self) -> bool:
-        """Whether `backpropagate` takes little time for a few of the rows, as mini-batches need."""
+    def in_one_place(self) -> bool:
+        """Whether mini-batches of rows take little time, as they do on one machine."""
         return True
 
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
@@ -195,12 +189,6 @@ class Rows(Protocol):
 
     def moving(self, placed: Array, *, exact: bool = False) -> KernelMatrix:
         """Return the matrix K(rows, points) for points in the home's own coordinates (`inward`), which may move."""
-
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric.
-
-        The points are in the home's own coordinates. K is evaluated in one pass, in the metric, and not stored.
-        """
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), several at once if the home has threads."""
@@ -306,6 +294,9 @@ class Factor(Protocol):
 
 class Curvatures(Protocol):
     """Sums H of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
+
+    #: outputs that are fitted together, in one product; threads fit other outputs (`share_out`)
+    at_once: int
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of H + R for each of some outputs; H sums over the rows with a residual.

@@ -163,6 +163,11 @@ class Judge:
     estimator: Any = None
     units: Units = NO_UNITS
 
+    def error_in_words(self, problem: Problem) -> str:
+        """Return what a validation error is."""
+        scoring = self.scoring
+        return problem.goal.loss if scoring is None else f"{scoring.perfect:g} - {scoring.name}"
+
     def folds(self, problem: Problem) -> list[Task]:
         """Return the tasks of the split and, with few rows, of further folds."""
         rows = problem.fold_rows()

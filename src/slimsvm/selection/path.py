@@ -15,6 +15,7 @@ from ..goals.demands import Demands
 from ..kernels import Array, Matrix
 from ..kernels.spec import SPECS
 from ..model import CLEARLY, Expansion, Judgement, Status
+from ..text import html_table
 from .allowance import Allowance, largest_as_good
 
 
@@ -27,7 +28,6 @@ class Made:
     decay: float = 1.0  # as a multiple of the one that follows from C and the size
     metric: str = "fixed"
     loss: str = Demands.name
-    stopped: bool = False  # before its last steps: the loss on validation rows rose
     precision: str = ""  # of the tables that it was trained for; "" where it was not trained for any
     refit: bool = False  # its coefficients are the best ones for its points
 
@@ -49,7 +49,6 @@ class Made:
             f"metric={self.metric}": self.joint,
             f"loss={self.loss}": self.loss != Demands.name,
             f"precision={self.precision}": self.precision not in ("", "float32"),
-            "stopped early": self.stopped,
             "refit": self.refit,
         }
         return ", ".join(part for part, true in said.items() if true)
@@ -119,6 +118,8 @@ class Path:
         Under a tolerance: the full model's validation error, the error allowed, and how the full model was judged.
     shape : Shape, default=None
         What exports of the models take bytes for.
+    error_is : str, default=""
+        What a validation error is, such as "1 - R^2".
 
     Examples
     --------
@@ -140,6 +141,7 @@ class Path:
     kept: int | None = None
     allowance: Allowance | None = None
     shape: Shape | None = None
+    error_is: str = ""
 
     @property
     def models(self) -> list[Expansion]:
@@ -178,8 +180,11 @@ class Path:
         if len(lines) > 2 * SHOWN:
             lines[SHOWN:-SHOWN] = [f"   ...  ({len(lines) - 2 * SHOWN} more)"]
         title = f"Path of {len(self)} models on {self.n_validation} validation rows; {self.status.value}"
-        told = [] if self.allowance is None else [str(self.allowance)]
+        told = [f"error: {self.error_is}"] * bool(self.error_is) + [str(self.allowance)] * (self.allowance is not None)
         return "\n".join([title, *told, "  size  error     settings", *lines])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.to_dict())
 
     def to_dict(self, precision: str | None = None, X: Matrix | None = None) -> dict[str, list[Any]]:
         """Return the path as columns, one entry for each step; `pandas.DataFrame` takes them as they are.

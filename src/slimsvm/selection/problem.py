@@ -15,7 +15,7 @@ from ..pairs import PairTargets
 from ..rows.homes import open_rows
 from ..rows.protocol import Meter, Rows
 from ..run import BY_ITSELF, Run
-from .folds import fold_rows
+from .folds import MOST_FOLDS, fold_rows
 
 #: the most targets of pairs of classes, 2 GiB
 MOST_TARGETS = 1 << 28
@@ -45,6 +45,8 @@ class Problem:
     held_out: int = 0  # so many of the last rows are the validation rows; 0: they are drawn
     home: Home = field(default_factory=Home)
     probabilities: Array | None = None  # (n, k): what small models are fitted to in place of labels
+    most_folds: int = MOST_FOLDS
+    full_outputs: Array | None = None  # (n, q), those of the full model that small ones follow, if they are known
     run: Run = BY_ITSELF  # whom all work tells how far it is, when it must end, and where its states are saved
 
     @property
@@ -67,7 +69,7 @@ class Problem:
         if self.held_out:
             rows = np.arange(self.n)
             return [(rows[: -self.held_out], rows[-self.held_out :])]
-        return fold_rows(self.strata, self.validation_fraction, self.seed)
+        return fold_rows(self.strata, self.validation_fraction, self.seed, self.most_folds)
 
     def within(self, name: str) -> Problem:
         """Return the problem whose tasks save their states under this name."""
@@ -98,6 +100,7 @@ class Problem:
             holdout=holdout,
             goal=self.goal,
             run=self.run,
+            full_outputs=None if self.full_outputs is None else self.full_outputs[train],
         )
 
     def _targets(self, train: Array) -> Array:

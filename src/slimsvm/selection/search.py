@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..goals import Goal
 from ..goals.values import per_target
 from ..kernels import Array
 from ..model import CLEARLY, Expansion, Status, Task
 from ..run import Run
 from ..text import warn_user
 from .allowance import MOST_RECALL_LOST, Allowance
-from .folds import CUT_SHORT, FoldPaths
+from .folds import CUT_SHORT, MOST_FOLDS_FOR_TOLERANCE, FoldPaths
 from .judge import AGREEMENT, Baseline, Judge, Scoring, Units
 from .limits import ALONE, Around, Limits
 from .path import Path, Step, sizes_up_to
@@ -50,18 +51,40 @@ class Selection:
     judge: Judge
     limits: Limits
     reducer: Any
-    follow: bool = True  # whether the reducer gets the full model; otherwise it works from the labels only
+    full_goal: Goal | None = None  # of the full model, where its outputs are not those of the small one
     squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise its unit is 1 / that of targets
 
     @classmethod
     def of(cls, estimator: Any, problem: Problem, reducer: Any, around: Around = ALONE, **more: Any) -> Selection:
         """Return the selection with the settings of an estimator."""
         judge = Judge(Scoring.of(estimator.scoring), estimator)
+        if estimator.tolerance is not None:
+            problem = replace(problem, most_folds=MOST_FOLDS_FOR_TOLERANCE)
         return cls(problem, judge, Limits.of(estimator, problem, reducer, around), reducer, **more)
+
+    def aimed_at(self, goal: Goal) -> Selection:
+        """Return the selection with another goal, that of small and full models."""
+        return replace(self, problem=replace(self.problem, goal=goal), full_goal=None)
 
     def on(self, run: Run) -> Selection:
         """Return the selection whose work is part of this run."""
         return replace(self, problem=replace(self.problem, run=run))
+
+    @property
+    def full_problem(self) -> Problem:
+        """The problem of the full model."""
+        own = self.full_goal is not None and not self.problem.goal.real  # values are in the units of this problem
+        return replace(self.problem, goal=self.full_goal) if own else self.problem
+
+    @property
+    def follow(self) -> bool:
+        """Whether the reducer gets the full model: outputs of single classes cannot follow those of pairs of classes."""
+        goal = self.problem.goal  # two classes have one output in every coding
+        return goal.n_classes < 3 or (goal.name == "ovr") == (self.full_problem.goal.name == "ovr")
+
+    def goal_of(self, model: Expansion, full: Expansion) -> Goal:
+        """Return the goal of the model that was kept: the full one's, or that of the search."""
+        return (self.full_problem if model.size == full.size else self.problem).goal
 
     def task(self, train: Array) -> Task:
         """Return the task of a reducer on some of the rows."""
@@ -69,15 +92,23 @@ class Selection:
 
     def baseline(self, trainer: Any, error: float) -> tuple[Baseline | None, Array | None]:
         """Return the full models of the folds, and coefficients from which training on all rows can start."""
-        return self.judge.baseline(self.problem, trainer, error)
+        baseline, start = self.judge.baseline(self.full_problem, trainer, error)
+        return baseline if baseline is None or self.follow else replace(baseline, models=()), start
 
-    def select(self, full: Expansion, tolerance: float | None = None, baseline: Baseline | None = None) -> Found:
+    def select(
+        self,
+        full: Expansion,
+        tolerance: float | None = None,
+        baseline: Baseline | None = None,
+        outputs: Array | None = None,
+    ) -> Found:
         """Return the model to keep and the path it is from.
 
         With a `tolerance`, that is the smallest model within the budget whose error is at most the `baseline`'s plus the
         tolerance; otherwise the best within the budget. The baseline is by default the full model's own error. The full
         model is returned, without a path, if it is within the budget or no smaller model is good enough. After Ctrl-C
-        the status of the path is INTERRUPTED, and the model is the best so far.
+        the status of the path is INTERRUPTED, and the model is the best so far. `outputs` are those of the full model on
+        all rows, if they are known.
         """
         limit = self.limits.size(full.size, full=True)
         if (limit is None and tolerance is None) or full.size < 2:
@@ -89,6 +120,8 @@ class Selection:
         same = inside._model_inside(full)
         found: Found
         if tolerance is None:
+            known = None if self.problem.goal.real else outputs
+            inside = replace(inside, problem=replace(inside.problem, full_outputs=known))
             found = inside._best(limit or 1, same)
         else:
             search._warn_of_rare_classes(tolerance)
@@ -134,7 +167,9 @@ class Selection:
         if self.problem.goal.real:
             units = self.judge.units
             model, path = units.model_outside(model), None if path is None else units.path_outside(path)
-        return model, None if path is None else replace(path, shape=self.limits.shape)
+        if path is not None:
+            path = replace(path, shape=self.limits.shape, error_is=self.judge.error_in_words(self.problem))
+        return model, path
 
     # The search along paths.
 
@@ -209,9 +244,9 @@ class Selection:
         kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
         recall = "" if allowance.class_rows is None else f", and keeps each class's recall to within {MOST_RECALL_LOST}"
         warn_user(
-            f"no model of at most {reach} support vectors has the validation error allowed, {allowance.limit:.4g} less a "
-            f"standard error{recall}; {kept}. The full model has {allowance.full.error:.4g}, judged by {allowance.judged}. "
-            "Raise tolerance or budget, or try another reducer",
+            f"no model of at most {reach} support vectors has the validation error allowed, {allowance.limit:.4g} less "
+            f"half a standard error{recall}; {kept}. The full model has {allowance.full.error:.4g}, judged by "
+            f"{allowance.judged}. Raise tolerance or budget, or try another reducer",
         )
 
     def _refined(self, folds: FoldPaths, path: Path, allowance: Allowance) -> Path:

@@ -468,8 +468,16 @@ def read_training_rows(path: Path, task: str, label: str | None, split: str, cel
     table = read_table(path, Wanted(task != "novelty", label, cells=cells), split)
     y = labels_of(task, table.y)
     if task == "classify":
-        check_classes(y)
+        check_classes(y, columns_of_words(table) if label is None else [])
     return table._replace(y=y)
+
+
+def columns_of_words(table: Table) -> list[Any]:
+    """Return the names or numbers of the features that are words in every row; labels without a name are behind them."""
+    if table.X.dtype != object:
+        return []
+    names = table.names or range(table.X.shape[1])
+    return [name for name, cells in zip(names, table.X.T, strict=True) if all(isinstance(cell, str) for cell in cells)]
 
 
 def read_test_rows(

@@ -19,8 +19,6 @@ from ...limits import Deadline
 from ...model import Expansion, Judgement, Status, Task
 from ...reducers import Slim
 from ...selection.path import Made, Step
-from ...slim.metric_search import Learning
-from ...slim.point_search import Schedule
 from .space import Settings
 
 #: up to SMALL rows, each trial has an error of FOLDS folds; beyond, of the first fold. More: less noise and longer trials
@@ -98,12 +96,8 @@ def _every_class_first(order: Array, y: Array, real: bool) -> Array:
     return np.concatenate([order[np.sort(first)], np.delete(order, first)])
 
 
-#: slim's schedule in trials: few steps for the choice of initial points, and no more for small models than for large ones
-SCHEDULE = Schedule(trial_steps=5, few_numbers=0, towards_mean=(0.5,))
 #: the validation_fraction of the estimator in a trial, which has one model and nothing to choose; more: fewer training rows
 VALIDATION = 0.02
-#: passes over the rows by which a metric is learned, for each L-BFGS step of a trial; more: better metrics, longer trials
-PASSES_PER_STEP = 2
 
 
 @dataclass(frozen=True)
@@ -155,6 +149,7 @@ class OneSize(Slim):
 
     start: Any = None
     finishes: ClassVar[bool] = False
+    thorough: ClassVar[bool] = False
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Any:
         """Yield one model."""
@@ -213,14 +208,11 @@ class Trials:
     def _fitted(self, settings: Settings, effort: TrialEffort, rows: Array, start: Array | None, deadline: Deadline) -> Any:
         """Return the estimator with these settings, fitted to some rows."""
         rows = np.sort(rows)
-        learning = Learning(passes=PASSES_PER_STEP * effort.steps, steps=effort.steps)
         reducer = OneSize(
             steps=effort.steps,
-            schedule=SCHEDULE,
             time_limit=deadline.left,
             start=start if settings.metric == "fixed" else None,  # points without their metric are no start
             metric=settings.metric,
-            learning=learning,
         )
         estimator = settings.estimator(self.template, budget_for(effort.size, self.nbytes), reducer, self.seed)
         estimator.set_params(validation_fraction=VALIDATION)

@@ -19,7 +19,6 @@ from ...model import Status
 from ...reducers import Slim
 from ...run import silent
 from ...selection.allowance import smallest
-from ...slim.metric_search import Learning
 from ...text import warn_user
 from .halving import (
     CENTRES,
@@ -105,21 +104,13 @@ def _resized(search: Halving, leaders: Sequence[Trial], allowed: float, stage: s
     return good[0].effort.size if good else effort.size
 
 
-#: mini-batches for the sizes before the largest one, with a learned metric; more: better models of these sizes, which are
-#: not returned, and less time for the largest one
-WAY_BATCHES = 200
-#: the most passes of mini-batches and steps of L-BFGS for a metric under a time limit; more: the limit ends them earlier
-LONG_PASSES, LONG_STEPS = 500, 3000
-
-
 def fit_best(
     problem: Problem, X: Any, y: Any, sample_weight: Any, best: Trial, search: Halving, constraint: Constraint
 ) -> TuningResult:
     """Return the result with the best settings fitted to all rows; after Ctrl-C, `Interrupted` has it as its `best`."""
     template, began = problem.template, perf_counter()
     given = Slim() if isinstance(template.reducer, str) else template.reducer
-    learning = _learning(given.learning, limited=search.clock.limit is not None)
-    reducer = replace(given, time_limit=search.clock.left, metric=best.settings.metric, learning=learning)
+    reducer = replace(given, time_limit=search.clock.left, metric=best.settings.metric)
     budget = budget_for(best.effort.size, search.trials.nbytes)
     estimator = best.settings.estimator(template, budget, reducer, search.trials.seed)
     pipeline = best.settings.pipeline(estimator, sparse=problem.sparse)
@@ -155,12 +146,6 @@ def _result(pipeline: Pipeline, best: Trial, table: dict[str, list[Any]], constr
     """Return the result with the settings of a trial."""
     settings = {**best.settings.parameters, "budget": best.effort.size}
     return TuningResult(pipeline, settings, best.error, table, constraint.met(best))
-
-
-def _learning(given: Learning, *, limited: bool) -> Learning:
-    """Return how long a metric is learned: as the reducer says, and by default for the time that is left."""
-    short = replace(given, way_batches=min(given.way_batches, WAY_BATCHES))
-    return replace(short, passes=LONG_PASSES, steps=LONG_STEPS) if limited and given == Learning() else short
 
 
 def _fit_parameters(pipeline: Pipeline, sample_weight: Any) -> dict[str, Any]:

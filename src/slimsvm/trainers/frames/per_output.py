@@ -47,6 +47,7 @@ class Solution:
     gap: float  # distance from the optimum, in the trainer's own measure
     status: Status
     draws: int = 0  # the rows learned from, repeated ones and those of the start too, where steps get shorter with them
+    outputs: Annotated[Array, floats("n")] | None = None  # of the model on the problem's rows, where they are worth keeping
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -129,6 +130,7 @@ class _Outputs:
         self.task, self.bias, self.gap = task, np.zeros(q), np.zeros(q)
         self.steps, self.draws = np.zeros((2, q), dtype=np.int64)
         self.status: list[Status | None] = [None] * q
+        self.outputs: Array | None = None  # of the output stored last
         self.done = self.begun = 0
 
     def problem(self, column: int) -> tuple[Array, Array]:
@@ -148,6 +150,7 @@ class _Outputs:
         self.keep(column, solution.dual)
         self.bias[column], self.steps[column], self.gap[column] = solution.bias, solution.steps, solution.gap
         self.status[column], self.draws[column] = solution.status, solution.draws
+        self.outputs = solution.outputs
         self.done += 1
 
     def unsolved(self) -> Array:
@@ -158,7 +161,9 @@ class _Outputs:
         """Return the result of all outputs."""
         model, dual, support = self.model()
         status = Status.worst({status for status in self.status if status is not None})
-        return Fit(model, status, int(self.steps.sum()), dual, float(self.gap.max()), support=support, draws=self.draws)
+        known = self.outputs[:, None] if self.outputs is not None and self.bias.size == 1 else None
+        more = {"support": support, "draws": self.draws, "outputs": known}
+        return Fit(model, status, int(self.steps.sum()), dual, float(self.gap.max()), **more)
 
 
 class _Columns(_Outputs):

@@ -1,4 +1,8 @@
-"""Points of sparse rows with few nonzeros: most entries are dropped, and those that stay make up for them.
+"""Points of sparse rows: the span of directions in which they move, and the few entries that they keep in the end.
+
+Rows of text have tens of thousands of features, but points in the span of a few directions are as good. As in partial
+least squares, each round adds the direction X'r for every output, with r the residuals of the best linear model in the span
+so far, and then fits that model again. No kernel is evaluated.
 
 Points that move in a span of directions have an entry for every feature that occurs, many times as many as a row. A change
 d of the entries of one feature i changes the outputs of row x by x_i sum_j d_j s_j c_j, with s_j the derivative of
@@ -18,11 +22,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from ..goals.demands import Demands
 from ..kernels import Array, Matrix, dense
 from ..limits import Deadline
 from ..model import Expansion
-from ..rows.protocol import Rows
+from ..rows.kernel_matrix import KernelMatrix
+from ..rows.protocol import Rows, SpannedRows
+from ..solvers.newton import RIDGE as NEWTON_RIDGE
+from ..solvers.newton import IntervalSquares, NewtonSettings
 
+#: Newton's method between two rounds; this precision is enough for the next directions
+ROUGH = NewtonSettings(steps=8, precision=1e-3, line_precision=0.01, shared=True)
 #: what is added to the diagonal of H, as a share of its mean. More: points stay nearer to what they were, with more entries
 STIFFNESS = 1e-3
 #: the same for the fit of the coefficients
@@ -37,6 +47,31 @@ FEWEST = 8
 BLOCK = 1 << 13
 #: the number of entries is searched to within this factor. Smaller: fewer entries, more trials
 CLOSE = 1.25
+
+
+def discriminating_span(
+    rows: SpannedRows, demands: Demands, weights: Array, decay: float, rounds: int, most: int
+) -> SpannedRows:
+    """Return the rows with up to `rounds` x outputs more directions in the span, `most` in a round.
+
+    `decay` weighs |w|^2 of the linear models, for rows of length 1 on average.
+    """
+    problem, outputs = IntervalSquares(demands, weights), np.zeros(demands.shape)
+    for _ in range(rounds):
+        wider = rows.widened(weights[:, None] * demands.residual(outputs), most)
+        if wider.d == rows.d:
+            break
+        rows, handle = wider, wider.coordinates()
+        outputs = problem.fit(handle, _regulariser(handle, weights, decay), ROUGH).outputs
+    return rows
+
+
+def _regulariser(handle: KernelMatrix, weights: Array, decay: float) -> Array:
+    """Return decay |w|^2 times the mean squared length of the coordinates, with a ridge that makes the solution unique."""
+    lengths = np.diag(handle.curvature(np.arange(weights.size), weights))[1:].sum()
+    ridge = NEWTON_RIDGE * float(weights.sum())
+    scale = lengths / max(float(weights.sum()), np.finfo(float).tiny)
+    return np.diag([ridge, *np.full(handle.size, ridge + decay * scale)])
 
 
 @dataclass(frozen=True)
