@@ -233,21 +233,21 @@ class Shape:
 
     def _preparation(self, precision: str) -> tuple[str, list[Table]]:
         """Return what happens to rows before the kernel, and its tables: those of scalers, which hold the factors too."""
-        d, whole = self.features, precision in ("int16", "int8")
+        d, integers = self.features, precision in ("int16", "int8")
         if self.scaler.features:
             short = precision == "int8" and self.scaler.near and not self.scaler.clips and self.distance
             if short:
                 return "short", [(2 * d, 2), (2 * d, 2)]
             return ("clips", [(4 * d, 4)] * 4) if self.scaler.clips else ("tables", [(4 * d, 4)] * 2)
         if not self.factors:
-            return "constants" if whole and not self.rank else "", []
+            return "constants" if integers and not self.rank else "", []
         if precision == "int4":
             return "tables", [(2 * d, 2)]
         if not self.distance:  # float32 points contain the factors; `ship.balance` may need some for integers
-            return ("tables", [(4 * d, 4)]) if whole else ("", [])
+            return ("tables", [(4 * d, 4)]) if integers else ("", [])
         if precision == "int8":
             return "short", [(2 * d, 2), (2 * d, 2)]
-        return "tables", [(4 * d, 4)] * (2 if whole else 1)
+        return "tables", [(4 * d, 4)] * (2 if integers else 1)
 
     def _numbers(self, points: int, precision: str) -> list[Table]:
         """Return the tables of points, coefficients, projection, widths and biases."""
@@ -306,8 +306,8 @@ class Room:
     def largest(self, most: int) -> int:
         """Return the points up to `most` of the largest model that fits, with or without a projection; 0 if none does."""
         parts = {"factors": False, "widths": True}
-        found = [self.points(name, most, rank=rank, **parts) for name in self.precisions for rank in self.ranks]
-        return max(found + [self.points(name, most) for name in self.precisions])
+        sizes = [self.points(name, most, rank=rank, **parts) for name in self.precisions for rank in self.ranks]
+        return max(sizes + [self.points(name, most) for name in self.precisions])
 
     def points(self, precision: str, most: int, **changes: Any) -> int:
         """Return the points up to `most` that fit, 0 if none does; `changes` are those of the shape, such as rank=8."""
@@ -339,14 +339,17 @@ def sparse_layout(points: int, features: int, nonzeros: int, columns: int, item:
     Columns are those in which a point is nonzero, or all features, which need no list. A column has its nonzeros with the
     points that they belong to, or a number for every point. Numbers have `item` bytes.
     """
-    place, start, owner = (smallest_item(most) for most in (features - 1, nonzeros, points - 1))
+    place, start, owner = (smallest_item(largest) for largest in (features - 1, nonzeros, points - 1))
     lists = {True: [(columns * place, place)], False: []}
-    found = []
+    layouts = []
     for listed in (True, False):
         used = columns if listed else features
         entries = [((used + 1) * start, start), (nonzeros * owner, owner), (nonzeros * item, item)]
-        found += [(listed, True, lists[listed] + entries), (listed, False, [*lists[listed], (used * points * item, item)])]
-    return min(found, key=lambda layout: total(layout[2]))
+        layouts += [
+            (listed, True, lists[listed] + entries),
+            (listed, False, [*lists[listed], (used * points * item, item)]),
+        ]
+    return min(layouts, key=lambda layout: total(layout[2]))
 
 
 def smallest_item(most: int) -> int:

@@ -180,7 +180,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
             count = min(count, MAPPED_ROWS)
         if X.shape[0] <= count:
             return read(self._outputs_of(X))
-        return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
+        return np.concatenate([read(self._outputs_of(X[block])) for block in blocks(X.shape[0], count)])
 
     def _on_host(self) -> bool:
         """Return whether kernel values are computed on the host."""
@@ -249,8 +249,8 @@ def fit_reporting(
     """
     given = Given(X, y, sample_weight, probabilities)
     with _attempt(estimator, given, report, finish) as (fitted, selection, trainer):
-        whole = selection.problem.run.limited(fitted.time_limit)
-        selection = selection.on(whole.share(1 / (1 + calibration_models(fitted, selection))))
+        limited = selection.problem.run.limited(fitted.time_limit)
+        selection = selection.on(limited.share(1 / (1 + calibration_models(fitted, selection))))
         error = np.inf if trainer is None else allowed_error(trainer, fitted, selection)
         if trainer is None:
             fit = _fit_to_labels(fitted, selection)
@@ -272,7 +272,7 @@ def fit_reporting(
                 warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)
         fitted.goal_ = selection.goal_of(fitted.model_, fit.model)
         fitted._support = _support(fitted, fit, selection)
-        keep_calibration(fitted, selection.on(whole).aimed_at(fitted.goal_), trainer, error)
+        keep_calibration(fitted, selection.on(limited).aimed_at(fitted.goal_), trainer, error)
         fitted.n_kernel_evals_, fitted.n_iter_ = selection.problem.home.meter.evaluations, fit.n_iter
         fitted.status_ = Status.INTERRUPTED if was_interrupted(fitted.path_) else fit.status
         keep_stream(fitted, trainer, selection.problem.kernel, fit.state)
@@ -345,8 +345,8 @@ def _begin_training(
         selection = selection.on(selection.problem.run.share(0.5))
     baseline, start = None, warm_start(estimator, trainer, selection.full_problem)
     if estimator.tolerance is not None:
-        baseline, found = selection.baseline(trainer, error)
-        start = start or (() if found is None else (found,))
+        baseline, coefficients = selection.baseline(trainer, error)
+        start = start or (() if coefficients is None else (coefficients,))
     return selection, start, baseline
 
 
@@ -389,10 +389,10 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     estimator._check_rows(kernel, everything)
     # a full model has one output per pair of classes, like SVC; models whose outputs share points have one per class
-    whole = (
+    is_full = (
         not Budget.of(estimator.budget).given and estimator.tolerance is None and trainer is not None and not trainer.shared
     )
-    labelled, full_goal = estimator._labelled(y, weights, whole=whole), None
+    labelled, full_goal = estimator._labelled(y, weights, whole=is_full), None
     if estimator.tolerance is not None and not (trainer is None or trainer.shared or reducer.requires_model):
         full_goal = estimator._labelled(y, weights, whole=True).goal  # the model that a small one is compared with
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
@@ -400,8 +400,8 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     methods: list[tuple[str, Any, dict[str, Any]]] = [("trainer", trainer, TRAINERS)] if trainer is not None else []
     methods += [("reducer", reducer, REDUCERS)] if trainer is None or shrinks(estimator, trainer) else []
     check_checkpoint(estimator, methods)
-    own = finite_cost(estimator.C)
-    for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
+    given_cost = finite_cost(estimator.C)
+    for C in {given_cost, *(getattr(method, "C", given_cost) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
     home = Home(estimator._home or estimator.device, estimator.cache_mb)
     problem = Problem(

@@ -188,8 +188,8 @@ class Shrinking:
         source = imported(model)
         if "calibration" in self.settings and not source.goal.n_classes:
             raise ValueError(f"calibration makes probabilities of classes, but a {type(model).__name__} has no classes")
-        kept = {"reducer": Slim(metric="fixed")} if self._keeps_to_libsvm(model) else {}
-        small = unfitted(source, **(self.settings | kept))
+        libsvm_settings = {"reducer": Slim(metric="fixed")} if self._keeps_to_libsvm(model) else {}
+        small = unfitted(source, **(self.settings | libsvm_settings))
         check_settings(small)
         for words in source.lost:
             warn_user(words)
@@ -199,15 +199,15 @@ class Shrinking:
         if source.goal.n_classes:
             small.classes_ = source.classes
         selection = self._selection(small, source, X, y)
-        whole = selection.problem.run.limited(small.time_limit)
-        selection = selection.on(whole.share(1 / (1 + calibration_models(small, selection))))
+        limited = selection.problem.run.limited(small.time_limit)
+        selection = selection.on(limited.share(1 / (1 + calibration_models(small, selection))))
         baseline = None
         if small.tolerance is not None and (y is not None or source.goal.n_classes):
             baseline = baseline_of(model, source, selection, self.sample_weight)
         small.model_, small.path_ = selection.select(source.model, small.tolerance, baseline)
         small.goal_ = selection.goal_of(small.model_, source.model) if source.goal.n_classes else source.goal
         if source.goal.n_classes:
-            keep_calibration(small, selection.on(whole).aimed_at(small.goal_), None, np.inf, full=source.model)
+            keep_calibration(small, selection.on(limited).aimed_at(small.goal_), None, np.inf, full=source.model)
         small.n_kernel_evals_, small.n_iter_ = selection.problem.home.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
         return small
@@ -278,8 +278,8 @@ def ending_in(pipeline: Pipeline, last: Any) -> Pipeline:
 
 def scaler_tables(transformers: list[Any]) -> ScalerTables:
     """Return the C tables of scalers; only those of one StandardScaler are known to have centres near 0."""
-    features = max((getattr(each, "n_features_in_", 0) for each in transformers), default=0)
-    clips = any(getattr(each, "clip", False) for each in transformers)
+    features = max((getattr(transformer, "n_features_in_", 0) for transformer in transformers), default=0)
+    clips = any(getattr(transformer, "clip", False) for transformer in transformers)
     return ScalerTables(features, clips, len(transformers) == 1 and _has_centres_near_zero(transformers[0]))
 
 
