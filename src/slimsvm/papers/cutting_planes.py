@@ -47,8 +47,8 @@ class SpanCoordinates:
         outputs   K (L^-T v)              one number for each row
         sums      L^-1 (K' pull)          one number for each coordinate
 
-    Coordinate 0 is a constant, for the bias: `bias` times the root mean square |Phi(x)|. `newest` is the coordinate that was
-    added last, (n,).
+    Coordinate 0 is a constant, for the bias: `bias` times the root mean square |Phi(x)|. `newest` is the coordinate added
+    last, (n,).
     """
 
     def __init__(self, rows: Rows, bias: float) -> None:
