@@ -73,8 +73,9 @@ class Selection:
     @property
     def full_problem(self) -> Problem:
         """The problem of the full model."""
-        other_coding = self.full_goal is not None and not self.problem.goal.real  # values are in the units of this problem
-        return replace(self.problem, goal=self.full_goal) if other_coding else self.problem
+        if self.full_goal is None or self.problem.goal.real:  # values are in the units of this problem
+            return self.problem
+        return replace(self.problem, goal=self.full_goal)
 
     @property
     def follow(self) -> bool:
