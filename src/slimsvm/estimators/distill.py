@@ -372,7 +372,6 @@ class _Trial:
         return [] if made is None else [made]
 
     def _weights(self, count: int) -> Array:
-        """Return the weights of the validation rows of the first folds."""
         return np.concatenate([self.rows.weights[lesson.validation] for lesson in self.lessons[:count]])
 
     def _error(self, name: str) -> float:
@@ -450,7 +449,6 @@ def _losses(predicted: Array, labels: Array, rows: _Rows) -> Array:
 
 
 def _stacked(X: Any, more: Any) -> Any:
-    """Return rows of both."""
     if issparse(X):
         return sparse_vstack([X, more]).tocsr()
     if isinstance(X, np.ndarray):

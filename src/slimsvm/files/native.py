@@ -284,7 +284,6 @@ def _little(dtype: np.dtype) -> np.dtype:
 
 
 def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
-    """Return the type, the parameters and the fitted attributes of an estimator."""
     check_is_fitted(estimator)
     kind = type(estimator)
     fitted = {key: getattr(estimator, key) for key in FITTED[kind] if hasattr(estimator, key)}
@@ -296,7 +295,6 @@ def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
 
 
 def _load_estimator(entry: Entry, reader: Reader, kind: Any) -> Any:
-    """Return the estimator as it was after fit."""
     estimator = _load_params(entry, reader, kind)
     fitted = entry_of(entry, "fitted", dict)
     if "coding_" in fitted:  # the name in files of version 0.1

@@ -13,7 +13,7 @@ from .threads import Crew
 def fits_sums(kernel: Kernel, values: Matrix, K: Array) -> bool:
     """Return whether compiled code has these sums: for the rbf kernel, and rows in the precision of kernel values."""
     plain = issparse(values) or (isinstance(values, np.ndarray) and values.flags.c_contiguous)
-    return isinstance(kernel, RBF) and plain and values.dtype == K.dtype and K.size > 0
+    return type(kernel) is RBF and plain and values.dtype == K.dtype and K.size > 0
 
 
 class GaussianSums:

@@ -160,11 +160,9 @@ class Selection:
         return replace(self, problem=problem, judge=replace(self.judge, units=units))
 
     def _model_inside(self, full: Expansion) -> Expansion:
-        """Return a full model in the units of the labels."""
         return self.judge.units.model_inside(full) if self.problem.goal.real else full
 
     def _outside(self, model: Expansion, path: Path | None) -> Found:
-        """Return a model and its path in the user's unit."""
         if self.problem.goal.real:
             units = self.judge.units
             model, path = units.model_outside(model), None if path is None else units.path_outside(path)
