@@ -232,7 +232,6 @@ def fingerprint(X: Matrix, *columns: Array) -> str:
 
 
 def _words(value: Any) -> str:
-    """Return a setting as text that is the same in every process."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         inner = {field.name: _words(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return f"{type(value).__name__}({inner})"

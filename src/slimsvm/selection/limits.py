@@ -82,21 +82,23 @@ class Limits:
         return full.meant_for(next(fitting, self.open[-1])) if self.open else self.meant(full)
 
     def decided(self, path: Path, limit: int, judge: Callable[[Expansion], Judgement]) -> Limits:
-        """Return the limits with a precision: the one with fewest bits, and most points, that is hardly worse than others.
+        """Return the limits with a precision that is hardly worse than others: the one with most points, then fewest bits.
 
         Models are judged with rounded numbers; `judge` returns the validation error of a model of the path. A reducer may
         have chosen already.
         """
         if not self.open or self.room is None or any(step.model.precision != "float32" for step in path):
             return self
-        by_precision: dict[str, Judgement] = {}
+        judged: dict[str, tuple[Judgement, int]] = {}
         for name in self.open:
             steps = tuple(step for step in path if self.room.bytes_of(step.model.meant_for(name)) <= self.room.bytes)
             if steps and steps[0].size <= limit:
-                by_precision[name] = judge(rounded_model(replace(path, steps=steps).best(limit).model, name))
-        lowest = min(by_precision.values(), key=lambda judgement: judgement.error)
-        alike = [name for name, judgement in by_precision.items() if not judgement.worse_than(lowest, HARDLY)]
-        return replace(self, precision=min(alike, key=BITS.__getitem__))
+                model = replace(path, steps=steps).best(limit).model
+                judged[name] = judge(rounded_model(model, name)), model.size
+        lowest = min((judgement for judgement, _ in judged.values()), key=lambda judgement: judgement.error)
+        alike = {name: size for name, (judgement, size) in judged.items() if not judgement.worse_than(lowest, HARDLY)}
+        # sparse points have no tables of 4 bits: all features of a few points would take the room of many
+        return replace(self, precision=max(alike, key=lambda name: (alike[name], -BITS[name])))
 
     def size(self, largest: int, *, full: bool) -> int | None:
         """Return the support vectors that all limits allow; None, with a warning, where the full model is within them.
@@ -191,7 +193,6 @@ def _time(estimator: Any, problem: Problem, around: Around, model: Expansion) ->
 
 
 def _model_like(problem: Problem, size: int) -> Expansion:
-    """Return a model of that size."""
     places, outputs = np.arange(size) % problem.X.shape[0], problem.goal.outputs
     points = problem.ids[places][:, None] if isinstance(problem.kernel, Precomputed) else problem.X[places]
     return Expansion(problem.kernel, points, np.ones((size, outputs)), np.zeros(outputs))
