@@ -18,10 +18,6 @@ ROWS = DOCS / "results" / "equal_bytes.jsonl"
 NAMES = {
     "slim": "slim",
     "slim-fixed": "slim, metric fixed",
-    "slim-scales": "slim, metric scales",
-    "slim-widths": "slim, metric widths",
-    "slim-both": "slim, metric both",
-    "slim-auto": "slim, metric auto",
     "lightgbm": "LightGBM",
     "hist-gradient-boosting": "HistGradientBoosting",
     "mlp": "small network",
@@ -32,13 +28,15 @@ NAMES = {
 
 HEAD = """# What would you use instead? Models of equal bytes
 
-A kernel SVM is not the only small model. This page compares slim with boosted trees, a small neural network and, where rows
-exist, kernel features with a linear model. Every model is compiled C of at most 1, 4 or 16 KB, code included. All of them
-were tuned by the same rule in the same time: settings one at a time on a few training rows, the best three on more of
-them, and the best one on all of them for the other half of the time. Settings are compared on a fifth of the training rows,
-random ones and the last ones of each class, and the usual setting is kept unless another is better by more than a standard
-error, and worse on neither kind of rows. slim has its metric (fixed or learned) and its kernel among its settings. Errors
-and microseconds are those of the compiled C on the test rows.
+A kernel SVM is not the only small model. This page compares slim with its rivals at their best: boosted trees as a stream
+of bits, with one table of the splits that they share and leaves of 8 bits; networks of one or two hidden layers with
+weights of 4 or 8 bits, trained through their rounding; ProtoNN and Bonsai, the published models for microcontrollers, with
+the same rounding; and Nystroem features with a linear model. Every model is compiled C of at most 1, 4 or 16 KB, code
+included. All of them were tuned by the same rule in the same time: settings one at a time on a few training rows, the best
+three on more of them, and the best one on all of them for the rest of the time. Settings are compared on a fifth of the
+training rows, random ones and the last ones of each class, and the usual setting is kept unless another is better by more
+than a standard error, and worse on neither kind of rows. slim finds points, the rank of a projection and bits by itself,
+and is also shown with the plain kernel. Errors and microseconds are those of the compiled C on the test rows.
 
 Made by `python -m benchmarks.comparison` from `docs/results/equal_bytes.jsonl`, which `python -m benchmarks.equal_bytes
 --seconds {seconds}` writes ({machine}). With more time each contender would find better

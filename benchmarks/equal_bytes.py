@@ -12,10 +12,10 @@ and leaves of 8 bits. Networks, ProtoNN and Bonsai have weights of 4 or 8 bits a
 
 All contenders are tuned by one rule (`benchmarks.tuning_rule`), with the same `--seconds` in all: settings are changed one
 at a time on a few of the training rows, the best three are trained on more of them, and the best of these is trained
-again on all of them for the rest of the time, about half of it. Validation errors are those of the compiled C on a fifth of
-the training rows, 20,000 at most: random ones, and the last ones of each class. `slim` has metric and kernel among its
-settings; `slim-both` and its like have one metric each. Errors and microseconds are those of the C on the test rows.
-Errors are percents of wrong labels, or the root of the mean squared error in percent of the targets' standard deviation.
+again on all of them for the rest of the time, at least half of it. Validation errors are those of the compiled C on a
+fifth of the training rows, 20,000 at most: random ones, and the last ones of each class. `slim` finds points, rank and bits
+by itself; `slim-fixed` has the plain kernel. Errors and microseconds are those of the C on the test rows. Errors are
+percents of wrong labels, or the root of the mean squared error in percent of the targets' standard deviation.
 """
 
 from __future__ import annotations

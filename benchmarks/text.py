@@ -2,7 +2,6 @@
 
 python -m benchmarks.text                slim: 64 points from the labels of 4,000 messages, the first ten groups against the
                                          others, judged on the other training rows
-python -m benchmarks.text --plain        the same with points that move in all features, which takes minutes
 python -m benchmarks.text --exact        exact training against scikit-learn's SVC: 20 classes, 4,000 rows; two, 8,000 rows
 """
 
@@ -21,9 +20,7 @@ from sklearn.svm import SVC
 from benchmarks.problems import arrays, rows
 from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC
-from slimsvm.reducers import Slim
 from slimsvm.rows.threads import thread_count
-from slimsvm.slim.point_search import Schedule
 
 ROWS, BUDGET = 4_000, 64
 SETTINGS: dict[str, Any] = {"gamma": 1.0, "C": 10.0}
@@ -37,17 +34,15 @@ def messages() -> tuple[csr_array, np.ndarray]:
     return X[order], y[order]
 
 
-def small(*, plain: bool) -> None:
+def small() -> None:
     """Fit and print seconds, those of all threads together, and the error on rows that were left out."""
     X, groups = messages()
     y = groups < 10
-    schedule = Schedule(wide=X.shape[1]) if plain else Schedule()
-    model = SlimSVC(BUDGET, trainer=None, reducer=Slim(schedule=schedule), random_state=0, **SETTINGS)
+    model = SlimSVC(BUDGET, trainer=None, random_state=0, **SETTINGS)
     began, used = perf_counter(), process_time()
     model.fit(X[:ROWS], y[:ROWS])
     line(
         benchmark="text",
-        plain=plain,
         seconds=perf_counter() - began,
         cpu_seconds=process_time() - used,
         threads=thread_count(),
@@ -81,7 +76,7 @@ def main() -> None:
         exact("20 classes", groups, X, 4_000)
         exact("two classes", groups < 10, X, 8_000)
     else:
-        small(plain="--plain" in sys.argv)
+        small()
 
 
 if __name__ == "__main__":

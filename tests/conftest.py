@@ -20,7 +20,6 @@ from slimsvm.reducers import REDUCERS, Slim
 from slimsvm.reducers.base import Reducer
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision
-from slimsvm.slim.point_search import Schedule
 from slimsvm.solvers.basis import EXACT, squared_loss
 from slimsvm.solvers.newton import tie_ridge
 from tools.contracts import Recorder
@@ -229,11 +228,10 @@ def first_rows(monkeypatch):
 @pytest.fixture(scope="module")
 def quick_slim():
     """The default reducer with few steps from one set of initial points, for tests that are not about how good it is."""
-    schedule = Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1)
     make = Slim.__init__
 
     def quick(self, *given, **settings):
-        make(self, *given, **{"steps": 5, "schedule": schedule} | settings)
+        make(self, *given, **{"steps": 5} | settings)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Slim, "__init__", quick)

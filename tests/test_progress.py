@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slimsvm import SlimSVC, progress
+from slimsvm import SlimSVC, run
 from slimsvm.estimators import fit_reporting
-from slimsvm.progress import GapProgress, History, Printed
+from slimsvm.run import GapProgress, History, Printed
 from slimsvm.trainers.smo import SMO
 
 
@@ -70,7 +70,7 @@ def test_a_fit_whose_gap_grows_first_is_seen_to_move():
 
 def test_a_history_has_few_entries_and_each_model(monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(progress, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(run, "perf_counter", lambda: clock[0])
     history = History()
     for gap in np.geomspace(1.0, 1e-3, 10_000):
         clock[0] += 0.01

@@ -32,8 +32,14 @@ int main(void)
 {{
     float x[{upper}_FEATURES];
     while (fread(x, sizeof x, 1, stdin) == 1) {{
+#ifdef {upper}_TARGETS
+        float values[{upper}_TARGETS];
+        {prefix}_predict(x, values);
+        fwrite(values, sizeof values, 1, stdout);
+#else
         {kind} found = {prefix}_predict(x);
         fwrite(&found, sizeof found, 1, stdout);
+#endif
 #ifdef {upper}_SCORES
         float scores[{upper}_SCORES];
         {prefix}_scores(x, scores);
@@ -55,8 +61,15 @@ int main(void)
     while (fread(&count, sizeof count, 1, stdin) == 1) {{
         if (fread(index, sizeof *index, count, stdin) != count || fread(value, sizeof *value, count, stdin) != count)
             return 1;
+#ifdef {upper}_TARGETS
+        float values[{upper}_TARGETS];
+        if ({prefix}_predict_sparse(index, value, count, values))
+            return 1;
+        fwrite(values, sizeof values, 1, stdout);
+#else
         {kind} found = {prefix}_predict_sparse(index, value, count);
         fwrite(&found, sizeof found, 1, stdout);
+#endif
 #ifdef {upper}_SCORES
         float scores[{upper}_SCORES] = {{0}};
         int32_t failed = {prefix}_scores_sparse(index, value, count, scores);
@@ -91,6 +104,31 @@ int main(void)
         {prefix}_scores(q, scores);
         fwrite(scores, sizeof scores, 1, stdout);
 #endif
+    }}
+    return 0;
+}}
+"""
+#: a program that learns from rows, each with a number behind it, and then writes what it did and the scores of all rows
+LEARNING_MAIN = """
+#include <stdio.h>
+#include <stdlib.h>
+#include "{name}.h"
+#ifndef {upper}_SCORES
+#define {upper}_SCORES 1
+#endif
+int main(void)
+{{
+    static float x[{rows}][{upper}_FEATURES + 1];
+    if (fread(x, sizeof x, 1, stdin) != 1)
+        return 1;
+    for (int i = 0; i < {rows}; i++) {{
+        signed char told = (signed char){prefix}_update(x[i]{label});
+        fwrite(&told, 1, 1, stdout);
+    }}
+    for (int i = 0; i < {rows}; i++) {{
+        float scores[{upper}_SCORES];
+        {scores};
+        fwrite(scores, sizeof scores, 1, stdout);
     }}
     return 0;
 }}
@@ -133,16 +171,21 @@ def run_c(
     source: Path, artefact: Artefact, X: Array, compiler: Sequence[str] = ("gcc",), emulator: Sequence[str] = ()
 ) -> Outcome:
     """Run an exported C model on this machine, or in an emulator."""
-    value = artefact.decision is Decision.VALUE
+    value = artefact.decision in (Decision.VALUE, Decision.VALUES)
     with tempfile.TemporaryDirectory() as folder:
         program = compile_c(source, Path(folder), compiler, "float" if value else "int")
         rows = np.ascontiguousarray(X, dtype=np.float32).tobytes()
         done = subprocess.run([*emulator, program], input=rows, capture_output=True, check=True)
     if value:
-        return Outcome(np.frombuffer(done.stdout, dtype=np.float32).astype(np.float64), None)
+        return Outcome(_values(np.frombuffer(done.stdout, dtype=np.float32).astype(np.float64), artefact), None)
     found = np.frombuffer(done.stdout, dtype=[("label", np.int32), ("scores", np.float32, (artefact.scores,))])
     labels = artefact.classes[found["label"]] if artefact.classes.size else found["label"]
     return Outcome(labels, found["scores"].astype(np.float64))
+
+
+def _values(found: Array, artefact: Artefact) -> Array:
+    """Return values as `predict` does: a column for each of several targets."""
+    return found.ravel() if artefact.decision is Decision.VALUE else found.reshape(-1, artefact.outputs)
 
 
 def run_c_integers(source: Path, held: Integers, X: Array, compiler: Sequence[str] = ("gcc",)) -> Outcome:
@@ -165,9 +208,31 @@ def run_c_integers(source: Path, held: Integers, X: Array, compiler: Sequence[st
     return Outcome(found["label"], found["scores"] if p else None)
 
 
+def run_c_learning(
+    source: Path, artefact: Artefact, X: Array, labels: Array, compiler: Sequence[str] = ("gcc",)
+) -> tuple[Array, Array]:
+    """Run a C model that learns from rows in turn; return what each update told, and the scores of all rows at the end.
+
+    Labels are numbers of classes, or values; those of novelty detectors do not count.
+    """
+    prefix, decision = identifier(source.stem), artefact.decision
+    label = {Decision.VALUE: ", x[i][{}_FEATURES]", Decision.SIDE: ""}.get(decision, ", (int)x[i][{}_FEATURES]")
+    scores = f"scores[0] = {prefix}_predict(x[i])" if decision is Decision.VALUE else f"{prefix}_scores(x[i], scores)"
+    words = {"name": source.stem, "prefix": prefix, "upper": prefix.upper(), "rows": len(X), "scores": scores}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "main.c").write_text(LEARNING_MAIN.format(**words, label=label.format(prefix.upper())))
+        model, program = folder / "model.o", folder / "program"
+        subprocess.run([*compiler, *STRICT, "-ffp-contract=off", "-c", source, "-o", model], check=True)
+        subprocess.run([*compiler, *STRICT, f"-I{source.parent}", folder / "main.c", model, "-o", program], check=True)
+        given = np.column_stack([X, labels]).astype(np.float32).tobytes()
+        done = subprocess.run([program], input=given, capture_output=True, check=True).stdout
+    return np.frombuffer(done, np.int8, len(X)), np.frombuffer(done, np.float32, offset=len(X)).reshape(len(X), -1)
+
+
 def run_c_sparse(source: Path, artefact: Artefact, rows: Sequence[Entries]) -> Outcome:
     """Run an exported C model on sparse rows. Labels are numbers of classes; refused rows have scores of NaN."""
-    value = artefact.decision is Decision.VALUE
+    value = artefact.decision in (Decision.VALUE, Decision.VALUES)
     given = b"".join(
         np.uint32(len(index)).tobytes() + np.array(index, np.uint32).tobytes() + np.array(values, np.float32).tobytes()
         for index, values in rows
@@ -177,7 +242,7 @@ def run_c_sparse(source: Path, artefact: Artefact, rows: Sequence[Entries]) -> O
         program = compile_c(source, Path(folder), kind="float" if value else "int", main=SPARSE_MAIN, most=most)
         done = subprocess.run([program], input=given, capture_output=True, check=True)
     if value:
-        return Outcome(np.frombuffer(done.stdout, dtype=np.float32).astype(np.float64), None)
+        return Outcome(_values(np.frombuffer(done.stdout, dtype=np.float32).astype(np.float64), artefact), None)
     entry = [("label", np.int32), ("failed", np.int32), ("scores", np.float32, (artefact.scores,))]
     found = np.frombuffer(done.stdout, dtype=entry)
     return Outcome(found["label"], np.where(found["failed"][:, None] != 0, np.nan, found["scores"].astype(np.float64)))
@@ -192,8 +257,8 @@ def run_onnx(source: Path, artefact: Artefact, X: Array) -> Outcome:
 
 def onnx_outcome(artefact: Artefact, results: Sequence[Array]) -> Outcome:
     """Return what a session returned: a column of values, or labels and scores, which are [-f, f] for two classes."""
-    if artefact.decision is Decision.VALUE:
-        return Outcome(results[0].ravel(), None)
+    if artefact.decision in (Decision.VALUE, Decision.VALUES):
+        return Outcome(_values(results[0], artefact), None)
     labels, scores = results
     return Outcome(labels.ravel(), scores[:, 1:] if artefact.decision is Decision.SIGN else scores)
 
@@ -243,14 +308,14 @@ PLAIN = {
 }
 
 
-def run_json(source: Path, artefact: Artefact, X: Array) -> Outcome:  # noqa: ARG001
+def run_json(source: Path, artefact: Artefact, X: Array) -> Outcome:
     """Evaluate an exported JSON file by plain loops over its numbers."""
     model = json.loads(source.read_text())
     kernel, classes = model["kernel"], np.array(model["classes"])
     outputs = np.array([_json_outputs(model, PLAIN[kernel["name"]], row) for row in X])
     goal = model["goal"]
     if goal["name"] == "regression":
-        return Outcome(outputs.ravel(), None)
+        return Outcome(_values(outputs, artefact), None)
     if goal["name"] == "novelty":
         return Outcome(np.where(outputs.ravel() < 0, -1, 1), outputs)
     if len(classes) == 2:

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from slimsvm.slim.method import METRICS
-
 from .base import Contender
 from .kernel_machines import NystroemContender, SlimContender
 from .networks import NetworkContender
@@ -16,8 +14,8 @@ from .trees import HistGradientBoosting, LightGBM
 CONTENDERS: dict[str, Contender] = {
     each.name: each
     for each in (
-        SlimContender("slim", ("fixed", "both")),
-        *(SlimContender(f"slim-{metric}", (metric,)) for metric in METRICS),
+        SlimContender("slim", ("auto", "both")),
+        SlimContender("slim-fixed", ("fixed",)),
         HistGradientBoosting("hist-gradient-boosting"),
         LightGBM("lightgbm"),
         NetworkContender("mlp"),

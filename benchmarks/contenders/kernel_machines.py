@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -14,38 +14,35 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from slimsvm import SlimSVC, SlimSVR
 from slimsvm.c_bytes import NO_SCALER, Room, ScalerTables, Shape
 from slimsvm.estimators import machine_of
 from slimsvm.goals import OneVsRest, Regression
-from slimsvm.importers.imported import Imported
+from slimsvm.importers.models import Imported
 from slimsvm.kernels import RBF, Kernel, Laplacian
+from slimsvm.metric import Metric
 from slimsvm.model import Expansion
 from slimsvm.ship.artefact import NO_CLASSES
 from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of
 from slimsvm.slim.method import Slim
-from slimsvm.slim.point_search import Schedule
 
 from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError
 from .descent import SLACK
 
-#: the precisions of tables that contenders choose from
-PRECISIONS = ("int8", "int16")
 #: rows that set the range of integer tables, and the share of them that may be beyond it at either end of a feature
 RANGE_ROWS, BEYOND = 4096, 0.001
-#: how much narrower than the fixed kernel a learned one begins: features that do not matter are yet to get small factors
-LEARNED_GAMMA = 4.0
 #: where slim begins to look for a decay
 USUAL_C = 10.0
 #: rows at most on which slim chooses the size of a model
 VALIDATION_ROWS = 4096
 #: the kernels that slim chooses from
 KERNELS: dict[str, type[Kernel]] = {"rbf": RBF, "laplacian": Laplacian}
-#: slim goes on with the largest size while there is time
-PATIENCE = 10.0
+#: bytes of a scaler in front of a model, for each feature and for its code
+SCALER_BYTES, SCALER_CODE = 8, 64
 #: seconds that are left when slim's search ends, for its last step and the C
 LAST_SECONDS = 0.5
 
@@ -86,44 +83,58 @@ def _range_rows(data: Data) -> Array:
     return np.clip(rows, *np.quantile(rows, [BEYOND, 1 - BEYOND], axis=0))
 
 
+def _powers_of_two(X: Array) -> Array:
+    """Return a scale for each feature, a power of 2, by which factors can be divided without rounding."""
+    spread = X.std(axis=0, dtype=np.float64)
+    return np.exp2(np.rint(np.log2(np.where(spread > 0, spread, 1.0))))
+
+
 @dataclass(frozen=True)
 class SlimContender(Contender):
-    """slim from the labels alone, with one of its metrics or several to choose from."""
+    """slim from the labels alone, with one of its metrics or several to choose from; slim finds points, rank and bits."""
 
-    metrics: tuple[str, ...] = ("fixed",)
+    metrics: tuple[str, ...] = ("auto",)
 
     def choices(self) -> dict[str, Sequence[Any]]:
-        """Return metrics, kernels, their widths and precisions; slim itself chooses its decay and the size."""
-        return {"metric": self.metrics, "kernel": tuple(KERNELS), "gamma": (1.0, 4.0, 0.25), "precision": PRECISIONS}
+        """Return the metrics, and widths of a fixed kernel; slim itself chooses decay, size, rank and bits."""
+        widths: dict[str, Sequence[Any]] = {"gamma": (1.0, 4.0, 0.25)} if "fixed" in self.metrics else {}
+        return {"metric": self.metrics, **widths}
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
-        """Return the best of the path to as many points as fit."""
-        begun = perf_counter()
-        metric, kernel, precision = settings["metric"], settings["kernel"], settings["precision"]
-        learned = Slim(metric=metric).learned(RBF(1.0))
-        parts = {"widths": "widths" in learned, "factors": "factors" in learned}
-        fitting = points_within(data, size, precision, kernel=kernel, **parts)
-        count = min(fitting, len(data.X) - 1)
-        scaler = None if data.scaler is None else clone(data.scaler).fit(data.X)
-        rows = data.X if scaler is None else scaler.transform(data.X)
-        narrower = LEARNED_GAMMA if learned else 1.0
-        gamma = narrower * settings["gamma"] / (rows.shape[1] * max(float(rows.var()), 1e-12))
-        time_limit = max(seconds - (perf_counter() - begun) - LAST_SECONDS, 0.5 * seconds)
-        reducer = Slim(metric=metric, time_limit=time_limit, schedule=Schedule(patience=PATIENCE))
-        kind = SlimSVR if data.real else SlimSVC
-        given = {
-            "kernel": kernel,
-            "gamma": gamma,
-            "C": USUAL_C,
-            "validation_fraction": min(0.2, VALIDATION_ROWS / len(rows)),
-        }
-        machine = kind(count, trainer=None, reducer=reducer, random_state=0, **given)
+        """Return the model that fills the bytes. Factors take in the scale of the rows; others need a scaler in front."""
+        begun, metric, kind = perf_counter(), settings["metric"], SlimSVR if data.real else SlimSVC
+        d, scale = data.X.shape[1], None if data.scaler is None else _powers_of_two(data.X)
+        rows = data.X if scale is None else data.X / scale
+        absorbed = scale is None or metric == "both"
+        gamma = settings.get("gamma", 1.0) / (d * max(float(rows.var()), 1e-12))
+        machine = kind(
+            f"{size if absorbed else size - SCALER_BYTES * d - SCALER_CODE} B",
+            gamma=gamma,
+            C=USUAL_C,
+            trainer=None,
+            reducer=Slim(metric=metric),
+            time_limit=max(seconds - (perf_counter() - begun) - LAST_SECONDS, 0.5 * seconds),
+            validation_fraction=min(0.2, VALIDATION_ROWS / len(rows)),
+            random_state=0,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (ConvergenceWarning, UserWarning))  # the time is limited, as it should be
-            machine.fit(rows, data.y)
-        model = _in_pipeline(scaler, machine)
-        source = _c_of(model, precision, _range_rows(data))
-        return Shipped(source, model.predict, {"points": machine.model_.size, "fitting": fitting})
+            try:
+                machine.fit(rows, data.y)
+            except ValueError as failure:
+                raise TooFewBytesError(str(failure)) from failure
+        model, found = machine, machine.model_
+        if scale is not None and absorbed:
+            learned = Metric(found.factors / scale, found.widths)
+            model = _machine(found.kernel, found.points * scale, found.coef, found.bias, data.real, learned)
+            model.model_ = replace(model.model_, precision=found.precision)
+        elif scale is not None:
+            scaler = StandardScaler(with_mean=False).fit(data.X)
+            scaler.scale_ = scale
+            model = make_pipeline(scaler, machine)
+        rank = 0 if found.projection is None else found.projection.shape[1]
+        facts = {"points": found.size, "rank": rank, "precision": found.precision}
+        return Shipped(_c_of(model, found.precision, _range_rows(data)), model.predict, facts)
 
 
 @dataclass(frozen=True)

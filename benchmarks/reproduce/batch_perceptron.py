@@ -223,10 +223,10 @@ def claims(rows: list[Row]) -> list[Claim]:
             ),
             judged(
                 data,
-                "SMO makes relatively little progress until a critical point (worse than the SBP at one of the first "
-                "two points), so ending it early is not advisable.",
+                "SMO makes relatively little progress until a critical point (worse than the SBP at the first two "
+                "points), so ending it early is not advisable.",
                 (ONE_ROW, PAPER),
-                lambda worse=worse: any(worse(ONE_ROW, PAPER, m) for m in MULTIPLES[:2]),
+                lambda worse=worse: all(worse(ONE_ROW, PAPER, m) for m in MULTIPLES[:2]),
             ),
             judged(
                 data,
@@ -334,7 +334,7 @@ def draw(rows: list[Row], file: Path) -> None:
 
 def draw_water(axes: Any) -> None:
     """Draw water poured over sorted responses, up to its level."""
-    from slimsvm.papers.water import level_of
+    from slimsvm.papers.batch_perceptron import level_of
 
     heights = np.sort(np.random.default_rng(3).normal(0.3, 0.5, 24))
     level, places = level_of(heights, 6.0), np.arange(heights.size)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.reproduce.experiment import (
+    DIFFERS,
     NOT_ON_TERMS,
     NOT_REPRODUCED,
     NOT_RUN,
@@ -34,7 +35,7 @@ Each row has the commit that made it. {time}
 KINDS = {
     REPRODUCED: "reproduced",
     NOT_REPRODUCED: "not reproduced",
-    "differs": "different for a stated reason",
+    DIFFERS: "different for a stated reason",
     NOT_ON_TERMS: "not run on the paper's terms",
     NOT_RUN: "not run yet",
 }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from .files.models import load
     from .files.native import save
-    from .selection.grids import smallest_within
+    from .selection.allowance import smallest_within
     from .ship.export import export
     from .ship.runtime import runtime
     from .ship.shapley import shapley
@@ -76,7 +76,7 @@ HOMES = {
     "save": "files.native",
     "shapley": "ship.shapley",
     "show_versions": "versions",
-    "smallest_within": "selection.grids",
+    "smallest_within": "selection.allowance",
     "table_preparation": "tables.preparation",
     "tradeoff": "studio.tradeoff",
     "tune": "studio.tune",

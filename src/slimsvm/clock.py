@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from time import perf_counter
+from typing import Any
 
 
 def check_time_limit(seconds: float | None) -> None:
@@ -42,3 +44,16 @@ class Deadline:
     def share(self, share: float) -> Deadline:
         """Return a deadline at this share of the time left."""
         return Deadline(None if self.left is None else share * self.left)
+
+
+def microseconds(call: Callable[[], Any], calls: int = 200, seconds: float = 0.05, least: int = 1) -> float:
+    """Return the time of the fastest of several calls; after that many seconds no more are made than the `least`."""
+    best, end = float("inf"), perf_counter() + seconds
+    for number in range(1, calls + 1):
+        start = perf_counter()
+        call()
+        now = perf_counter()
+        best = min(best, now - start)
+        if now > end and number >= least:
+            break
+    return 1e6 * best

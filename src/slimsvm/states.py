@@ -100,7 +100,7 @@ def floats(*shape: Size, finite: bool = True, positive: bool = False, dtype: str
         fits = isinstance(found, np.ndarray) and found.dtype == dtype and found.ndim == len(shape)
         if not fits or not all(_agrees(*pair, sizes) for pair in zip(shape, found.shape, strict=True)):
             raise StateError(f"no array {name!r} of shape {shape} and type {dtype}, with {sizes}")
-        if np.isnan(found).any() or (finite and (np.abs(found) > LARGEST).any()):
+        if np.isnan(found).any() or (finite and (np.abs(found, dtype=np.float64) > LARGEST).any()):
             raise StateError(f"numbers in {name!r} that are NaN or too large")
         if positive and not (found > 0).all():
             raise StateError(f"numbers in {name!r} that are not positive")

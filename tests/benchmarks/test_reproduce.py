@@ -251,8 +251,31 @@ def test_claims_on_some_of_the_data_say_which():
         for size, accuracy in (score if method == "full" else [(str(size), score) for size in SIZES])
     ]
     first, second = experiment.claims(rows)
-    assert first.verdict == second.verdict == f"{REPRODUCED} on the data that were run"
-    assert "not run: pageblocks, letter, newsgroups200, mnist" in first.figures
+    assert first.verdict == second.verdict == f"{NOT_RUN} on pageblocks, letter, newsgroups200, mnist"
+    assert first.figures.startswith(f"{REPRODUCED} so far: ahead by more than chance in 4 of 4 cases")
+
+
+@pytest.mark.parametrize(
+    ("plain", "few", "dark", "verdicts"),
+    [
+        (0.07, 0.07, 0.30, [REPRODUCED, REPRODUCED, REPRODUCED]),
+        (0.07, 0.20, 0.30, [REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED]),
+        (0.50, 0.07, 0.30, [REPRODUCED, "differs, because the plain SVMs", REPRODUCED]),
+        (0.50, 0.07, 0.50, ["differs, because 2 budgets are dark", "differs, because the plain SVMs", REPRODUCED]),
+    ],
+)
+def test_claims_on_budgets_differ_where_the_plain_svm_or_a_budget_is_no_yardstick(plain, few, dark, verdicts):
+    """Errors of B = 500 and 1,000 by s = 100, 500 and 1,000: `dark` is the error of B = 1,000 with few weights."""
+    maps = {"500": (0.5, few, few), "1000": (0.5, dark, plain)}
+    rows = [
+        {"ending": "optimum", "first_problem": "0", "norm": norm, "B": B, "s": s, "error": str(error)}
+        for norm in ("l1", "l2")
+        for B, errors in maps.items()
+        for s, error in zip(("100", "500", "1000"), errors, strict=True)
+    ]
+    _, falls, fewer, _, _, equal = EXPERIMENTS["dekel_singer"].claims(rows)
+    for claim, verdict in zip((falls, fewer, equal), verdicts, strict=True):
+        assert claim.verdict.startswith(verdict)
 
 
 def test_the_two_methods_of_a_run_end_with_its_time():

@@ -31,7 +31,6 @@ from slimsvm.kernels import RBF, Laplacian  # noqa: E402
 from slimsvm.papers.batch_perceptron import SBP  # noqa: E402
 from slimsvm.reducers import Slim  # noqa: E402
 from slimsvm.rows.host import HostRows  # noqa: E402
-from slimsvm.slim.point_search import Schedule  # noqa: E402
 from slimsvm.trainers.smo import SMO  # noqa: E402
 
 pytestmark = [
@@ -45,7 +44,6 @@ X = rng.normal(size=(900, 4)) + 2.0
 y = np.where((X[:, 0] - 2) * (X[:, 1] - 2) + 0.2 * rng.normal(size=900) > 0, "yes", "no")
 CHUNKS = (250, 4)
 #: each step of slim on the rows of a cluster is a journey
-QUICK = Schedule(several_starts_up_to=0)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +142,7 @@ def test_a_small_model_and_its_files(tmp_path):
     rows, labels = da.from_array(X[:400].astype(np.float32), chunks=CHUNKS), da.from_array(y[:400], chunks=250)
     settings = {
         "trainer": SBP(max_iter=3, working_set=20, gap=0),
-        "reducer": Slim(steps=1, schedule=QUICK),
+        "reducer": Slim(steps=1),
         "random_state": 0,
     }
     with pytest.warns(match="SBP stopped at max_iter"):

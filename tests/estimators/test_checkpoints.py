@@ -20,8 +20,6 @@ from slimsvm.estimators.resume import CheckpointFile, fingerprint
 from slimsvm.model import Status
 from slimsvm.papers.batch_perceptron import SBP
 from slimsvm.reducers import REDUCERS, Slim
-from slimsvm.slim.metric_search import Learning
-from slimsvm.slim.point_search import Schedule
 from slimsvm.trainers import TRAINERS
 from slimsvm.trainers.smo import SMO
 
@@ -58,7 +56,9 @@ def rows_of(n, d=6, classes=2, seed=0):
 def rows_of_text(n=200, d=60):
     rng = np.random.default_rng(0)
     rows = rng.random((n, d)) * (rng.random((n, d)) < 0.1)
-    return csr_array(rows), (rows @ rng.normal(size=d) > 0).astype(int)
+    wide = csr_array(rows)
+    wide.resize(n, 5000)
+    return wide, (rows @ rng.normal(size=d) > 0).astype(int)
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:SBP stopped at max_iter")
@@ -67,15 +67,11 @@ X3, y3 = rows_of(300, classes=3)
 SMALL = Slim(steps=6)
 #: kernel values of so many rows are float32, until a point of a small model is too far out for that
 FAR = np.random.default_rng(99).normal(size=(3000, 8))
-ONE_START = Slim(steps=2, schedule=Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1))
-LEARNED = replace(
-    ONE_START, metric="both", learning=Learning(passes=8, batches=8, smallest_batch=16, steps=3, way_batches=5, way_steps=2)
-)
-METRIC = SlimSVC(5, trainer=None, reducer=replace(LEARNED, loss="cross_entropy"), random_state=0)
-PROJECTED = SlimSVC(48, trainer=None, reducer=LEARNED, random_state=0)
-BY_ENTROPY = SlimSVC(5, trainer=None, reducer=replace(LEARNED, metric="fixed", loss="cross_entropy"), random_state=0)
+ONE_START = Slim(steps=2)
+LEARNED = replace(ONE_START, metric="both")
+METRIC = SlimSVC(48, trainer=None, reducer=LEARNED, random_state=0)
 AUTO = SlimSVC(4, trainer=None, reducer=replace(LEARNED, metric="auto"), random_state=0)
-IN_SPAN = Slim(steps=6, schedule=Schedule(wide=20, span_rounds=3, widened_steps=4))
+IN_SPAN = Slim(steps=6)
 #: the estimator, its rows, and the saves after which it dies (negative: counted from the last)
 FITS = {
     "smo, rounds": (SlimSVC(C=10.0, trainer=SMO(working_set=60)), X, y, (1, 4, 9)),
@@ -104,10 +100,8 @@ FITS = {
         (1, 2, -1),
     ),
     "slim, regression": (SlimSVR(3, reducer=ONE_START, random_state=0), X3[:100], X3[:100, 0], (4,)),
-    "slim, metric": (METRIC, X3[:120], y3[:120], (2, 9, -30, -4, -1)),
     "slim, metric of two targets": (SlimSVC(6, reducer=LEARNED, random_state=0), X[:120], y[:120], (2, -1)),
-    "slim, metric with the best coefficients": (PROJECTED, X3[:120], y3[:120], (1, 3, 6, -1)),
-    "slim, cross-entropy": (BY_ENTROPY, X3[:120], y3[:120], (2, 9, -30, -4, -1)),
+    "slim, metric": (METRIC, X3[:120], y3[:120], (1, 3, 6, -1)),
     "slim, automatic metric": (AUTO, X[:120], y[:120], (2, -1)),
     "calibration": (SlimSVC(3, calibration="sigmoid", reducer=ONE_START, random_state=0), X[:80], y[:80], (6,)),
 }
@@ -405,17 +399,12 @@ HOSTILE = {
     "factors of other features": ("slim, metric", entry("made", 1, "factors", to=np.ones(7)), "no array 'factors'"),
     "a model that nothing made": ("slim, metric", entry("made", 1, "made", to=3), "no 'made'"),
     "a model of no target": ("slim, metric", entry("made", 1, "made", "target", to=3), "no 'target'"),
-    "a model that may have stopped": (
-        "slim, metric",
-        entry("made", 1, "made", "stopped", to=3),
-        "no 'stopped'",
-    ),
     "fewer sizes tried than made": ("slim, metric", entry("tried", to=0), "'tried' that is not between"),
     "more sizes tried than there are": ("slim, metric", entry("tried", to=10**6), "'tried' that is not between"),
     "an unknown objective": ("slim, metric", entry("search", "objective", "target", to="x"), "unknown objective .*=x"),
-    "an unknown fixed objective": (
+    "an unknown objective of the learned model": (
         "slim, metric",
-        entry("fixed", "objective", "decay", to=7.0),
+        entry("learned", "objective", "decay", to=7.0),
         "unknown objective",
     ),
     "a row twice in a subsample": (
@@ -423,7 +412,8 @@ HOSTILE = {
         entry("search", "state", "subsample", to=np.zeros(999, np.int64)),
         "a row twice in 'subsample'",
     ),
-    "no search with the fixed metric": ("slim, metric", lambda part, _: part.pop("fixed"), "no 'fixed'"),
+    "nothing about what is learned": ("slim, metric", lambda part, _: part.pop("learned"), "no 'learned'"),
+    "an unknown kind": ("slim, metric", entry("learned", "kind", to="x"), "unknown kind"),
     "no such rows in a subsample": ("slim, metric", entry("search", "state", "subsample", to=-1), "rows in 'subsample'"),
 }
 

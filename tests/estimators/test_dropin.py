@@ -17,7 +17,6 @@ from sklearn.utils.fixes import parse_version
 
 from slimsvm import SlimOneClassSVM, SlimSVC, SlimSVR, compress
 from slimsvm.reducers import Slim
-from slimsvm.slim.point_search import Schedule
 from slimsvm.trainers import SMO
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
@@ -170,12 +169,11 @@ def test_settings_of_methods_are_parameters():
     slim = SlimSVC(trainer=SMO(working_set=64))
     assert slim.get_params()["trainer__working_set"] == 64
     assert "trainer__working_set" not in slim.get_params(deep=False)
-    settings, schedule = slim.trainer, Schedule()
-    slim.set_params(trainer__C=3.0, reducer__steps=7, reducer__schedule__compare_at=16, budget=5)
+    settings = slim.trainer
+    slim.set_params(trainer__C=3.0, reducer__steps=7, budget=5)
     assert slim.trainer == SMO(C=3.0, working_set=64)
     assert slim.reducer.steps == 7
-    assert slim.reducer.schedule.compare_at == 16 != schedule.compare_at
-    assert slim.get_params()["reducer__schedule__compare_at"] == 16
+    assert slim.get_params()["reducer__steps"] == 7
     assert settings == SMO(working_set=64)  # settings are frozen; the estimator has others now
     assert clone(slim).reducer == slim.reducer
     slim.set_params(reducer=Slim(steps=3), reducer__decay=0.5)

@@ -29,11 +29,10 @@ from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
 from slimsvm.papers.optimally_sparse import Slant
 from slimsvm.reducers import REDUCERS
-from slimsvm.selection.allowance import MOST_RECALL_LOST
-from slimsvm.selection.folds import MOST_FOLDS, fold_rows
+from slimsvm.selection.allowance import MARGIN, MOST_RECALL_LOST
+from slimsvm.selection.folds import MOST_FOLDS, MOST_FOLDS_FOR_TOLERANCE, fold_rows
 from slimsvm.selection.problem import Problem
 from slimsvm.slim.method import Slim
-from slimsvm.slim.point_search import Schedule
 from slimsvm.trainers import SMO, TRAINERS
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
@@ -56,7 +55,7 @@ BY_CHANCE = dict.fromkeys(
 
 
 #: the default reducer with a search that ends at once; the contract is not about how good the model is
-QUICK = Slim(steps=2, schedule=Schedule(trial_steps=1, early_trial_steps=1, several_starts_up_to=1))
+QUICK = Slim(steps=2)
 
 
 def expected_failures(estimator):
@@ -134,7 +133,7 @@ def held_out_error_of_full(X, y, seed, **settings):
     given = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)
     labels = np.unique(y, return_inverse=True)[1]
     rows = Problem(X, labels, np.ones(y.size), None, OneVsRest(2), given, np.arange(y.size))
-    folds = fold_rows(rows.strata, SlimSVC().validation_fraction, given)
+    folds = fold_rows(rows.strata, SlimSVC().validation_fraction, given, MOST_FOLDS_FOR_TOLERANCE)
     wrong = 0
     for learn, judge in folds:
         assert judge.size == pytest.approx(SlimSVC().validation_fraction * y.size, abs=1)
@@ -174,7 +173,8 @@ def test_a_tolerance_keeps_the_smallest_model_within_it(tolerance, reducer, moon
     assert chosen.error <= allowed
     for place in range(slim.path_.kept):
         few = slim.path_[place : place + 3]  # a small model that is good by chance is followed by others that are not
-        doubtful = max(step.error for step in few) > allowed - tolerance / 2
+        margin = MARGIN * few[0].judgement.noise_against(slim.path_.allowance.full)
+        doubtful = max(step.error for step in few) > allowed - margin
         assert doubtful or max(max(step.class_errors) for step in few) > MOST_RECALL_LOST
     assert chosen.size < SlimSVC(C=5.0).fit(X, y).support_vectors_.shape[0]
 

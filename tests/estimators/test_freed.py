@@ -12,11 +12,11 @@ import pytest
 from slimsvm import SlimSVC
 from slimsvm.estimators import fit_reporting
 from slimsvm.reducers import Slim
-from slimsvm.rows.array_against import ArrayAgainst
-from slimsvm.rows.array_prediction import PlacedPoints
+from slimsvm.rows.array_matrix import ArrayMatrix
 from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.base import GivenRows
-from slimsvm.rows.host_against import HostAgainst
+from slimsvm.rows.host_matrix import HostMatrix
+from slimsvm.rows.prediction import PlacedPoints
 from slimsvm.solvers.smo import SmoState
 
 rng = np.random.default_rng(0)
@@ -51,7 +51,7 @@ def made(monkeypatch):
 
         monkeypatch.setattr(kind, "__init__", remember)
 
-    for kind in (GivenRows, HostAgainst, ArrayAgainst, SmoState, PlacedPoints):
+    for kind in (GivenRows, HostMatrix, ArrayMatrix, SmoState, PlacedPoints):
         watched(kind)
     gc.collect()
     gc.disable()

@@ -18,11 +18,10 @@ from slimsvm.model import Status, Task
 from slimsvm.papers.batch_perceptron import SBP
 from slimsvm.papers.one_row_at_a_time import Pegasos
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.one_class import START_PART
 from slimsvm.trainers import TRAINERS
 from slimsvm.trainers.frames.online import OnlineTrainer
 from slimsvm.trainers.frames.per_output import BinaryTrainer, Solution
-from slimsvm.trainers.smo import SMO
+from slimsvm.trainers.smo import SMO, START_PART
 
 X, y = make_classification(400, 5, n_informative=4, n_redundant=0, flip_y=0.2, random_state=0)
 

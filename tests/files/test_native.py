@@ -27,7 +27,7 @@ from slimsvm.estimators import machine_of
 from slimsvm.files import container, native
 from slimsvm.files.native import load, save
 from slimsvm.goals import OneVsRest
-from slimsvm.importers.sklearn import Imported
+from slimsvm.importers.models import Imported
 from slimsvm.kernels import RBF, Poly, make_kernel
 from slimsvm.metric import Metric
 from slimsvm.model import Expansion, Status

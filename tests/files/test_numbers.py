@@ -2,7 +2,7 @@
 
 import pytest
 
-from slimsvm.files.numbers import strict_number
+from slimsvm.text import strict_number
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from slimsvm import SlimSVC, compress
 from slimsvm.goals import CLASSIFIERS, OneVsOne, OneVsRest
-from slimsvm.importers.sklearn import import_svm
+from slimsvm.importers.models import import_svm
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

@@ -7,7 +7,7 @@ from scipy.special import softmax
 from sklearn.metrics import log_loss
 
 from slimsvm.goals import OneVsRest
-from slimsvm.goals.cross_entropy import SHARPNESS, CrossEntropy
+from slimsvm.goals.demands import SHARPNESS, CrossEntropy
 
 
 def case(classes, rows=30):

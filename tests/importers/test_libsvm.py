@@ -5,8 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from slimsvm.files.models import load, read_libsvm
-from slimsvm.importers.libsvm import import_libsvm
+from slimsvm.files.models import import_libsvm, load, read_libsvm
 
 GOOD = (
     "svm_type c_svc\nkernel_type polynomial\ndegree 3\ngamma 0.5\ncoef0 0.25\nnr_class 3\ntotal_sv 3\nrho 0.25 1 -1\n"

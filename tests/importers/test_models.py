@@ -19,8 +19,7 @@ from sklearn.svm import SVC, SVR, NuSVR, OneClassSVM
 from slimsvm import SlimOneClassSVM, SlimSVR
 from slimsvm.estimators import imported, machine_of
 from slimsvm.files.models import load, read_libsvm
-from slimsvm.importers.models import IMPORTERS, import_model
-from slimsvm.importers.sklearn import KINDS
+from slimsvm.importers.models import IMPORTERS, KINDS, import_model
 from slimsvm.pairs import PairCoefficients
 from slimsvm.ship.source import artefact_of
 
@@ -145,14 +144,6 @@ def test_kernel_ridge(name):
 def test_a_kernel_ridge_that_we_cannot_compute_is_refused(model, words):
     with pytest.raises(ValueError, match=words):
         import_model(model.fit(X, Y))
-
-
-def test_several_outputs_are_refused():
-    both = np.column_stack([Y, -Y])
-    with pytest.raises(ValueError, match="2 outputs; fit one KernelRidge for each"):
-        import_model(KernelRidge().fit(X, both))
-    with pytest.raises(ValueError, match="2 outputs; fit one for each"):
-        import_model(GaussianProcessRegressor(optimizer=None).fit(X, both))
 
 
 def test_no_regularisation_is_a_large_c():

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, RobustScaler, StandardScaler
 
-from slimsvm.importers.scalers import SCALERS, resolve_scale
+from slimsvm.importers.around import SCALERS, resolve_scale
 from slimsvm.tables.folding import folded
 
 X = np.random.default_rng(0).normal(size=(30, 4)) * [1, 10, 0.1, 3] + [0, 5, -1, 2]

@@ -204,8 +204,8 @@ def test_a_kernel_of_histograms_is_compressed_with_points_that_are_histograms():
     rng = np.random.default_rng(0)
     X = rng.dirichlet(np.ones(6), 150)
     y = (X[:, 0] > X[:, 1]).astype(int)
-    full = SlimSVC(C=10.0, kernel="chi2", gamma=8.0).fit(X, y)
+    full = SlimSVC(C=10.0, kernel="chi2", gamma=2.0).fit(X, y)
     for reducer in ("cvm", "slim", "reduced-set"):
         small = compress(full, X, y, budget=6, reducer=reducer, random_state=0)
         assert small.model_.points.min() >= 0
-        assert small.score(X, y) > 0.8
+        assert small.score(X, y) > 0.95

@@ -13,12 +13,12 @@ from slimsvm.goals import OneVsOne, OneVsRest
 from slimsvm.goals.demands import Demands
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.limits import Deadline
-from slimsvm.made import Made
 from slimsvm.model import Expansion, Holdout, Status, Task
 from slimsvm.papers.optimally_sparse import BIASES, EPSILONS, ETAS, AggressiveSlant, Slant, SlantRun, margin_targets
 from slimsvm.rows.host import HostRows
 from slimsvm.run import Run
-from slimsvm.solvers.refit import REFIT_VALUES
+from slimsvm.selection.path import Made
+from slimsvm.solvers.basis import REFIT_VALUES
 from slimsvm.trainers import SBP, SMO
 
 SLANTS = [Slant, AggressiveSlant]

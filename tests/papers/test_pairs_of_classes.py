@@ -7,20 +7,21 @@ import pytest
 from sklearn.datasets import load_iris
 
 from slimsvm.goals import OneVsOne
-from slimsvm.kernels import RBF
+from slimsvm.kernels import RBF, Linear
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Task
 from slimsvm.papers.compressed_vectors import CVM, Lars, OutputLoss, Support
 from slimsvm.papers.condensed import CSVM
+from slimsvm.papers.cutting_planes import CPSP
 from slimsvm.papers.optimally_sparse import AggressiveSlant, Slant
 from slimsvm.papers.random_basis import RSVM, Nystroem
-from slimsvm.papers.reduced_set import ReducedSet
-from slimsvm.papers.regression_of_outputs import OsunaGirosi, TubeSearch, least_squares
+from slimsvm.papers.reduced_set import ReducedSet, TargetVector
+from slimsvm.papers.regression_of_outputs import OsunaGirosi, TubeSearch, ZhanShen, least_squares
+from slimsvm.papers.slmc import OBJECTIVES, SLMC
 from slimsvm.reducers import Prune, SpSVM
 from slimsvm.reducers.prune import balanced_bias
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.basis import EXACT, bordered, squared_loss
-from slimsvm.solvers.refit import Refit
+from slimsvm.solvers.basis import EXACT, Refit, bordered, squared_loss
 from slimsvm.trainers import SMO
 
 PAIRS = range(3)
@@ -131,6 +132,81 @@ def test_coefficients_for_labels_are_those_of_each_pair(iris, reducer, bias, sca
         found = squared_loss(alone).fit(alone.rows.against(small.points), bordered(K, bias) / scale, EXACT)
         again = Expansion(full.kernel, small.points, found.coef, found.bias)
         same(output(small, pair), again, alone.rows.given.rows(), 1e-4)
+
+
+def test_planes_of_a_pair_cut_its_own_losses(iris):
+    """CPSP: in the span of the shared points each output is the SVM of its pair, here by SMO on coordinates in the span."""
+    task, full = iris
+    method = CPSP(C=5.0, tol=1e-6, basis="rows")
+    small = method.path(task, [6], None).models[-1]
+    root = np.linalg.cholesky(full.kernel(small.points, small.points))
+    for pair in PAIRS:
+        alone, _ = of_pair(task, full, pair)
+        X = alone.rows.given.rows()
+        features = np.linalg.solve(root, full.kernel(small.points, X)).T
+        features = np.column_stack([features, np.full(len(X), method.bias)])
+        found = SMO(5.0, 1e-6, bias=False).fit(Task(HostRows(Linear(), features), alone.targets, alone.weights)).model
+        np.testing.assert_allclose(output(small, pair)(X), found(features), atol=2e-2)
+
+
+@pytest.mark.parametrize("loss", OBJECTIVES)
+def test_the_objective_of_slmc_is_the_sum_of_those_of_the_pairs(iris, loss):
+    task, full = iris
+    small = SLMC(C=5.0, loss=loss, tol=1e-6, max_steps=3).path(task, [5], None).models[-1]
+    objective = OBJECTIVES[loss](task, 5.0, 1e-6)
+    value, slope = objective(task.rows.inward(small.points))
+    for pair in PAIRS:
+        alone, _ = of_pair(task, full, pair)
+        own, Z = OBJECTIVES[loss](alone, 5.0, 1e-6), alone.rows.inward(small.points)
+        own_value, own_slope = own(Z)
+        found = own.optimum(Z)
+        again = Expansion(full.kernel, small.points, found.coef, found.bias)
+        same(output(small, pair), again, alone.rows.given.rows(), 1e-3)
+        value, slope = value - own_value, slope - own_slope
+    np.testing.assert_allclose(value, 0, atol=1e-4)
+    np.testing.assert_allclose(slope, 0, atol=1e-2)
+
+
+def test_rows_are_left_out_of_a_pair_by_its_own_surface(iris):
+    task, full = iris
+    method = ZhanShen(share=0.3)
+    remaining = method._remaining(task, full)
+    for pair in PAIRS:
+        alone, model = of_pair(task, full, pair)
+        rows = np.flatnonzero(task.targets[:, pair])
+        np.testing.assert_array_equal(remaining[rows, pair], method._remaining(alone, model)[:, 0])
+        assert np.count_nonzero(remaining[rows, pair]) < rows.size
+
+
+def test_steps_of_slant_on_a_pair_are_those_of_its_own_run(iris):
+    """Each step changes one output, and a run ends when no output has a shortfall above eps."""
+    task, full = iris
+    small = Slant.paper(0.25, 0.25).path(task, [150], full).models[-1]
+    for pair in PAIRS:
+        alone, model = of_pair(task, full, pair)
+        same(output(small, pair), Slant.paper(0.25, 0.25).path(alone, [100], model).models[-1], model.points)
+
+
+def test_least_squares_of_lars_are_those_of_each_pair(iris):
+    """At its end group LARS has the solution of (6) for the chosen points, in each output."""
+    task, full = iris
+    small = Lars.paper().path(task, [150], full).models[-1]
+    for pair in PAIRS:
+        _, model = of_pair(task, full, pair)
+        K, own = full.kernel(model.points, small.points), full.kernel(small.points, small.points)
+        coef = small.coef[:, pair]
+        pull = K.T @ (np.sign(model.coef[:, 0]) - model.bias - K @ coef) - own @ coef
+        np.testing.assert_allclose(pull, 0, atol=1e-6 * np.abs(K).sum())
+
+
+def test_a_reduced_set_is_nearest_to_each_pairs_own_vector(iris):
+    task, full = iris
+    small = ReducedSet(refit=False).path(task, [6], full).models[-1]
+    for pair in PAIRS:
+        alone, model = of_pair(task, full, pair)
+        np.testing.assert_allclose(
+            small.coef[:, pair], TargetVector(alone, model).nearest(small.points)[0][:, 0], rtol=1e-4, atol=1e-6
+        )
 
 
 def test_a_balanced_bias_is_that_of_its_pair(iris):

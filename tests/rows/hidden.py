@@ -3,7 +3,8 @@
 from inspect import ismethod
 
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.protocol import Against, Rows, SpannedRows
+from slimsvm.rows.kernel_matrix import KernelMatrix
+from slimsvm.rows.protocol import Rows, SpannedRows
 
 
 def public(protocol):
@@ -33,7 +34,7 @@ class Hidden:
 
 def hidden(answer):
     """The answer of a home, hidden where it is rows or a handle on kernel values."""
-    for protocol in (SpannedRows, Rows, Against):
+    for protocol in (SpannedRows, Rows, KernelMatrix):
         if not isinstance(answer, Hidden) and public(protocol) <= set(dir(answer)):
             return Hidden(answer, protocol)
     return answer

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 
 from slimsvm.kernels import KERNELS, RBF, Precomputed
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.host_against import DENSE_VALUES, FEW_POINTS, SMALL_WORK
+from slimsvm.rows.host_matrix import DENSE_VALUES, FEW_POINTS, SMALL_WORK
 from slimsvm.rows.precision import Precision
 from slimsvm.rows.threads import Crew
 

@@ -14,8 +14,9 @@ from slimsvm.rows import backends
 from slimsvm.rows.backends import FLOAT32
 from slimsvm.rows.homes import HOMES, open_rows, resolve_device
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.kernel_matrix import KernelMatrix
 from slimsvm.rows.precision import Given, Precision
-from slimsvm.rows.protocol import Against, Meter, Rows
+from slimsvm.rows.protocol import Meter, Rows
 
 N, D, M = 60, 5, 9
 INNER = [name for name in KERNELS if issubclass(KERNELS[name], InnerKernel)]
@@ -89,7 +90,7 @@ def pair(device, setting, form):
 
 def test_a_device_has_all_of_the_protocol(device):
     rows = open_rows(RBF(0.5), made("rbf")[1], device=device)
-    for protocol, object_ in ((Rows, rows), (Against, rows.against(rows.take(np.arange(2))))):
+    for protocol, object_ in ((Rows, rows), (KernelMatrix, rows.against(rows.take(np.arange(2))))):
         names = {name for name in vars(protocol) if not name.startswith("_")} | set(protocol.__annotations__)
         assert [name for name in sorted(names) if not hasattr(object_, name)] == []
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from slimsvm.kernels import RBF
-from slimsvm.rows.array_curvatures import DeviceCurvatures, DeviceFactor, factor_there
+from slimsvm.rows.array_matrix import DeviceCurvatures, DeviceFactor, factor_there
 from slimsvm.rows.backends import open_strict
-from slimsvm.rows.curvatures import RunningCurvatures
-from slimsvm.rows.factors import HostFactor, factor_definite
+from slimsvm.rows.curvatures import HostFactor, RunningCurvatures, factor_definite
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 

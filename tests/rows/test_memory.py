@@ -133,10 +133,9 @@ import numpy as np
 from slimsvm import SlimSVC
 from slimsvm.estimators.base import MAPPED_ROWS
 from slimsvm.reducers import Slim
-from slimsvm.slim.point_search import Schedule
 X = np.load(sys.argv[1], mmap_mode="r")
 y = np.concatenate([X[some : some + 4096, 0] > 0 for some in range(0, X.shape[0], 4096)])
-reducer = Slim(steps=2, schedule=Schedule(most_values=2**18, least_rows=1024, kmeans_rows=512))
+reducer = Slim(steps=2, metric="fixed")
 svc = SlimSVC(2, trainer=None, reducer=reducer, random_state=0)
 svc.fit(X[:500], y[:500])  # what is imported and set up once
 used = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmData")) * 1024

@@ -14,11 +14,10 @@ from slimsvm import SlimSVC
 from slimsvm.estimators.fitted import outputs_there
 from slimsvm.kernels import KERNELS, RBF, InnerKernel, make_kernel
 from slimsvm.rows import backends
-from slimsvm.rows.array_prediction import PlacedPoints
 from slimsvm.rows.backends import FLOAT32, FLOAT64, Backend, has_torch_device
 from slimsvm.rows.homes import open_backend, rows_on_device
 from slimsvm.rows.precision import Precision
-from slimsvm.rows.prediction import kernel_product
+from slimsvm.rows.prediction import PlacedPoints, kernel_product
 from slimsvm.rows.protocol import Meter
 
 INNER = [name for name in KERNELS if issubclass(KERNELS[name], InnerKernel)]

@@ -10,7 +10,6 @@ from slimsvm.reducers import Slim
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision, fits_float32, rounding_error
-from slimsvm.slim.metric_search import Learning
 
 #: float32 for any amount of work
 SINGLE = Precision(small_work=0.0)
@@ -53,15 +52,7 @@ def test_models_do_not_depend_on_the_unit_of_features(settings, unit):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 12))
     y = X[:, 0] + X[:, 1] * X[:, 2] > 0
-    learning = Learning(passes=2, steps=5, way_batches=5, way_steps=2)
-    reducer = Slim(steps=5, metric=settings.get("metric", "fixed"), learning=learning)
+    reducer = Slim(steps=5, metric=settings.get("metric", "fixed"))
     settings = {"budget": settings.get("budget"), "reducer": reducer, "random_state": 0}
     plain, scaled = (SlimSVC(**settings).fit(each * X, y) for each in (1.0, unit))
     assert scaled.score(unit * X, y) == pytest.approx(plain.score(X, y), abs=0.02)
-
-
-@pytest.mark.parametrize("unit", [1e-25, 1e25])
-def test_rows_beyond_float32_are_not_made_coarse(unit):
-    X = unit * np.random.default_rng(0).normal(size=(200, 5))
-    rows = HostRows(RBF(0.2 / unit**2), X, precision=SINGLE)
-    assert rows.coarse(10) is rows

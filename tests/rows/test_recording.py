@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from slimsvm.kernels import RBF
+from slimsvm.rows.array_matrix import captured
 from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.homes import open_rows
-from slimsvm.rows.recording import TRIALS, captured, recorded
 
 cuda = pytest.mark.skipif(not has_torch_device("cuda"), reason="no CUDA GPU")
 
@@ -14,45 +14,6 @@ cuda = pytest.mark.skipif(not has_torch_device("cuda"), reason="no CUDA GPU")
 def backend(device):
     pytest.importorskip(device.partition(":")[0].replace("cuda", "torch"))
     return open_rows(RBF(0.5), np.ones((2, 2)), device=device).backend
-
-
-@pytest.mark.parametrize("device", ["array_api_strict", "torch:cpu"])
-def test_other_devices_record_nothing_and_run_nothing(device):
-    on, runs = backend(device), []
-    assert recorded(on, lambda: runs.append(1), []) is None
-    assert runs == []
-
-
-@cuda
-def test_a_recording_repeats_the_work_from_the_values_before_it():
-    on, runs = backend("cuda"), []
-    x = on.send(np.arange(4.0), np.float64)
-
-    def work():
-        runs.append(1)
-        x.mul_(2.0)
-        x.add_(1.0)
-
-    again = recorded(on, work, [x])
-    assert len(runs) == TRIALS + 1
-    np.testing.assert_array_equal(on.fetch(x), np.arange(4.0))
-    for _ in range(20):
-        again()
-    assert len(runs) == TRIALS + 1
-    np.testing.assert_array_equal(on.fetch(x), 2.0**20 * np.arange(4.0) + 2.0**20 - 1)
-
-
-@cuda
-def test_work_that_waits_for_the_device_is_not_recorded():
-    on = backend("cuda")
-    x = on.send(np.arange(4.0), np.float64)
-
-    def work():
-        x.add_(float(x.sum()))
-
-    assert recorded(on, work, [x]) is None
-    np.testing.assert_array_equal(on.fetch(x), np.arange(4.0))
-    assert float((x + 1).sum()) == 10.0  # the device works on
 
 
 @pytest.mark.parametrize("device", ["array_api_strict", "torch:cpu"])

@@ -120,3 +120,58 @@ def test_late_helpers_are_not_waited_for():
     assert sorted(seen) == [0, 1, 2, 3, 4]
     ended.set()
     first.join(10)
+
+
+def test_errors_of_helpers_are_raised_and_the_team_goes_on():
+    crew, here, came = Crew(4), threading.get_ident(), threading.Event()
+
+    def work(_):
+        if threading.get_ident() != here:
+            came.set()
+            raise KeyError
+        came.wait(10)
+
+    for _ in range(5):
+        came.clear()
+        with pytest.raises(KeyError):
+            crew.run(work, 8, 1)
+    seen = []
+    crew.run(lambda strip: seen.append(strip.start), 8, 1)
+    assert sorted(seen) == list(range(8))
+
+
+def test_an_error_does_not_wait_for_helpers():
+    crew, here, ended, inside = Crew(2), threading.get_ident(), threading.Event(), threading.Event()
+
+    def work(_):
+        if threading.get_ident() == here:
+            assert inside.wait(10)
+            raise KeyboardInterrupt
+        inside.set()
+        ended.wait(10)
+
+    with pytest.raises(KeyboardInterrupt):
+        crew.run(work, 4, 1)
+    assert not ended.is_set()
+    seen = []
+    crew.run(lambda strip: seen.append(strip.start), 3, 1)  # while the helper is still at work
+    ended.set()
+    assert seen == [0, 1, 2]
+
+
+def test_compiled_jobs_have_the_same_bits_with_any_number_of_threads():
+    X = np.random.default_rng(0).normal(size=(3000, 20))
+    Z, V = X[:1000], X[:1000, :2]  # enough work for several strips and threads
+    wanted = HostRows(RBF(0.5), X, crew=Crew(1)).product(Z, V)
+
+    def compare(count):
+        rows = HostRows(RBF(0.5), X, crew=Crew(count))
+        same.extend(np.array_equal(rows.product(Z, V), wanted) for _ in range(10))
+
+    same = []
+    threads = [threading.Thread(target=compare, args=(count,)) for count in (2, 5, 5, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert same == [True] * 40

@@ -5,7 +5,7 @@ import pytest
 
 from slimsvm.kernels import make_kernel
 from slimsvm.model import Expansion
-from slimsvm.selection.units import Units
+from slimsvm.selection.judge import Units
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 from slimsvm import export
 from slimsvm.estimators import machine_of
 from slimsvm.goals import CLASSIFIERS, Novelty, OneVsOne, OneVsRest, Regression
-from slimsvm.importers.sklearn import Imported
+from slimsvm.importers.models import Imported
 from slimsvm.kernels import make_kernel
 from slimsvm.model import Expansion
 from slimsvm.ship.artefact import NO_CLASSES

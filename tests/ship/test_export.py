@@ -27,13 +27,12 @@ from slimsvm.ship.export import EXPORTERS
 from slimsvm.ship.libsvm import LIBSVM_KERNELS
 from slimsvm.ship.runtime import Runtime
 from slimsvm.ship.source import artefact_of
-from slimsvm.slim.metric_search import Learning
 from tools.targets import RUNNERS
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
 #: a model with a learned metric, at once
-QUICK_METRIC = Slim(steps=2, metric="scales", learning=Learning(passes=2, steps=2, way_batches=5, way_steps=1))
+QUICK_METRIC = Slim(steps=2, metric="scales")
 
 
 def kernels_of(target):

@@ -13,7 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from slimsvm import SlimSVC, export
 from slimsvm.estimators import machine_of
 from slimsvm.goals import OneVsRest
-from slimsvm.importers.sklearn import Imported
+from slimsvm.importers.models import Imported
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion
 from slimsvm.ship.c import CExporter

@@ -72,7 +72,6 @@ CHANGES = {
     "number of classes in the goal": (lambda d: d["goal"].update(n_classes=3), "n_classes"),
     "break_ties of text": (lambda d: d["goal"].update(break_ties="yes"), "break_ties"),
     "regression with classes": (lambda d: d.update(goal={"name": "regression"}), "fit together"),
-    "regression of pairs": (lambda d: d.update(goal={"name": "regression"}, classes=[]), "fit together"),
     "novelty with classes": (lambda d: d.update(goal={"name": "novelty"}), "fit together"),
     "settings of regression": (lambda d: d.update(goal={"name": "regression", "variance": "0"}), "variance"),
     "no classes": (lambda d: d.update(classes=[]), "two or more"),

@@ -21,7 +21,6 @@ from slimsvm.ship.c import PRECISIONS, CExporter
 from slimsvm.ship.quantise import quantise
 from slimsvm.ship.source import artefact_of
 from slimsvm.slim.method import Slim
-from slimsvm.slim.metric_search import Learning
 from tools.targets import run_c
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
@@ -157,7 +156,7 @@ def test_an_empty_model_has_no_widths():
 def test_a_budget_of_bytes_includes_the_metric(precision, scaler, tmp_path):
     """Fitted, saved and exported: as many points as the bytes allow, and no more."""
     X, y = make_classification(120, 5, random_state=0)
-    reducer = Slim(metric="both", learning=Learning(passes=2, steps=3, way_batches=5, way_steps=2))
+    reducer = Slim(metric="both", steps=5)
     svc = SlimSVC("900 B", trainer=None, precision=precision, reducer=reducer, random_state=0)
     model = svc.fit(X, y) if scaler is None else fit_pipeline(scaler, svc, X, y)
     machine = model if scaler is None else model[-1]

@@ -18,7 +18,7 @@ from slimsvm.metric import Metric
 from slimsvm.ship.json import JSONExporter
 from slimsvm.ship.shapley import shapley
 from slimsvm.ship.source import artefact_of
-from slimsvm.studio.report.embed import asset
+from slimsvm.studio.report.report import asset
 from tools.targets import missing
 
 #: shap, where it is installed, imports old names of matplotlib

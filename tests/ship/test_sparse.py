@@ -19,21 +19,20 @@ from slimsvm.c_bytes import Shape
 from slimsvm.calibration import Isotonic, Sigmoid, Temperature
 from slimsvm.estimators import machine_of
 from slimsvm.goals import OneVsRest
-from slimsvm.importers.sklearn import Imported
+from slimsvm.importers.models import Imported
 from slimsvm.kernels import RBF, make_kernel
 from slimsvm.kernels.spec import SPECS
 from slimsvm.metric import Metric
 from slimsvm.model import Expansion
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import CExporter
-from slimsvm.ship.c_layout import layout_of
 from slimsvm.ship.c_source import SparseCSource
 from slimsvm.ship.json import read_json
 from slimsvm.ship.libsvm import LIBSVM_KERNELS
 from slimsvm.ship.runtime import Runtime
 from slimsvm.ship.slim import read_slim
 from slimsvm.ship.source import artefact_of
-from slimsvm.ship.sparse import SparsePoints, SparseRows
+from slimsvm.ship.sparse import SparsePoints, SparseRows, layout_of
 from tools.targets import STRICT, missing, run_c, run_c_sparse, run_js_on
 
 SPARSE_ROWS = ROWS * (np.random.default_rng(2).random(ROWS.shape) < 0.6)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from slimsvm import SlimSVC, compress, export, load, runtime, save
 from slimsvm.files.container import pack_file, unpack_file
 from slimsvm.ship.export import EXPORTERS
-from slimsvm.ship.javascript_words import expression
+from slimsvm.ship.javascript import expression
 from slimsvm.ship.slim import read_slim
 from slimsvm.words import PLAIN, Words
 from tools.targets import missing, run_js_on

@@ -7,51 +7,95 @@ import pytest
 from sklearn.datasets import load_digits
 
 from slimsvm import SlimSVC, SlimSVR
-from slimsvm.goals.cross_entropy import CrossEntropy
-from slimsvm.goals.demands import Demands
+from slimsvm.goals.demands import CrossEntropy, Demands
 from slimsvm.kernels import RBF
-from slimsvm.limits import Deadline
+from slimsvm.model import Task
 from slimsvm.reducers import Slim
 from slimsvm.rounding import rounded, rounded_widths
-from slimsvm.slim.compact import best_within, layouts_within
-from slimsvm.slim.joint import Joint, Layout, Numbers, directions
+from slimsvm.rows.homes import open_rows
+from slimsvm.run import Checkpoint, Run
+from slimsvm.slim.compact import Compact, best_within, layouts_within
+from slimsvm.slim.joint import Joint, Layout, Numbers, Plan, Rows
+from slimsvm.slim.starts import directions
 
 
-def problem(rank, outputs, bits=0, n=80, d=5):
+def problem(rank, outputs, bits=0, n=80, d=5, device="cpu"):
     rng = np.random.default_rng(0)
     X, group = rng.normal(size=(n, d)), rng.integers(0, 3, n)
     targets = np.where(group[:, None] == np.arange(3), 1.0, -1.0)[:, :outputs]
     loss = CrossEntropy(targets) if outputs > 1 else Demands.beyond(targets, 1.0)
-    joint = Joint(X, loss, rng.uniform(0.5, 2, n), 0.3, bits, rng)
-    return X, joint, joint.start(Layout(6, rank), group)
+    task = Task(open_rows(RBF(0.3), X, device=device), targets, rng.uniform(0.5, 2, n))
+    joint = Joint(Rows(task, loss), 0.3, rng, bits=bits)
+    return task, loss, joint, joint.start(Layout(6, rank), group)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("rank", [0, 2])
 def test_the_gradient_is_that_of_the_expansion(rank, outputs):
-    X, joint, start = problem(rank, outputs)
-    rng, batch = np.random.default_rng(1), np.arange(50)
-    found = joint.gradient(start, batch, rounding=False)
+    task, loss, joint, start = problem(rank, outputs)
+    X, rng, batch = task.rows.given.rows(), np.random.default_rng(1), np.arange(50)
+    found = start.like(joint.gradient(start, batch, rounding=False))
 
     def value(numbers):
-        losses, _ = joint.loss[batch].measured(joint.model(RBF(0.3), numbers, "float32")(X[batch]))
-        return float(joint.weights[batch] @ losses) / (joint.scale * batch.size)
+        losses, _ = loss[batch].measured(joint.model(RBF(0.3), numbers, "float32")(X[batch]))
+        return float(task.weights[batch] @ losses) / (task.weights.mean() * batch.size)
 
-    for place, slope in enumerate(found):
+    for place, slope in enumerate(found.arrays):
         way, step = rng.normal(size=slope.shape), 1e-4
         sides = []
         for sign in (1, -1):
             arrays = [part.astype(np.float64) for part in start.arrays]
             arrays[place] += sign * step * way
             sides.append(value(Numbers(*arrays)))
-        # the decay and the pull are small beside the loss
         assert (sides[0] - sides[1]) / (2 * step) == pytest.approx(float((slope * way).sum()), rel=0.02, abs=2e-3)
+
+
+@pytest.mark.parametrize("device", ["array_api_strict", "torch:cpu"])
+@pytest.mark.parametrize("bits", [0, 4])
+def test_a_device_takes_the_steps_of_the_host(device, bits):
+    pytest.importorskip(device.partition(":")[0])
+    ends = []
+    for where in ("cpu", device):
+        _, _, joint, start = problem(2, 3, bits, device=where)
+        ends.append(joint.descended(start, Plan(20), Run()))
+    for one, other in zip(*(end.arrays for end in ends), strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-3)
+
+
+def test_strips_in_threads_give_the_same_sums():
+    _, _, joint, start = problem(0, 3, n=20_000, d=40)
+    joint.rows.share_out = lambda work, count: [work(number) for number in reversed(range(count))]
+    batch = np.arange(20_000)
+    shared = joint.gradient(start, batch, rounding=False)
+    joint.rows.share_out = lambda work, count: [work(number) for number in range(count)]
+    np.testing.assert_array_equal(shared, joint.gradient(start, batch, rounding=False))
+
+
+class Kept(Checkpoint):
+    """Saves the state of one step."""
+
+    def __init__(self, at):
+        self.at, self.state, self.count = at, None, 0
+
+    def offer(self, state):
+        self.count += 1
+        if self.count == self.at:
+            self.state = state()
+
+
+def test_a_descent_goes_on_to_the_same_bits():
+    whole, kept = problem(2, 3, bits=8), Kept(13)
+    ended = whole[2].descended(whole[3], Plan(30), Run(checkpoint=kept))
+    again = problem(2, 3, bits=8)
+    resumed = again[2].descended(again[3], Plan(30), Run(), saved=kept.state)
+    for one, other in zip(ended.arrays, resumed.arrays, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_model_holds_what_its_tables_hold(rank):
-    _, joint, start = problem(rank, 3, bits=4)
-    model = joint.model(RBF(0.3), joint.descended(start, 30, Deadline(None)), "int4")
+    _, _, joint, start = problem(rank, 3, bits=4)
+    model = joint.model(RBF(0.3), joint.descended(start, Plan(30), Run()), "int4")
     placed = model.points * model.factors
     np.testing.assert_allclose(rounded(placed, 4), placed, rtol=1e-12)
     np.testing.assert_allclose(rounded(model.coef, 4), model.coef, rtol=1e-6)
@@ -60,8 +104,17 @@ def test_a_model_holds_what_its_tables_hold(rank):
         np.testing.assert_allclose(rounded(model.projection, 4), model.projection, atol=1e-6)
 
 
+@pytest.mark.parametrize(("kind", "parts"), [("fixed", ""), ("scales", "map"), ("widths", "widths")])
+def test_parts_that_are_not_learned_stay(kind, parts):
+    task, loss, _, start = problem(0, 3)
+    joint = Joint(Rows(task, loss), 0.3, np.random.default_rng(0), kind=kind)
+    moved = joint.descended(replace(start, map=0 * start.map), Plan(10), Run())
+    assert bool(moved.map.any()) == (parts == "map")
+    assert bool(moved.widths.any()) == (parts == "widths")
+
+
 def test_numbers_and_models_are_the_same():
-    _, joint, start = problem(2, 3)
+    _, _, joint, start = problem(2, 3)
     again = joint.numbers(joint.model(RBF(0.3), start, "float32"))
     for one, other in zip(start.arrays, again.arrays, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
@@ -79,8 +132,9 @@ def test_directions_separate_groups_beside_principal_axes():
 
 def test_a_projection_makes_points_short():
     X, y = load_digits(return_X_y=True)
-    reducer = Slim(metric="projection", rank=6)
-    small = SlimSVC(24, trainer=None, reducer=replace(reducer, time_limit=2.0), random_state=0).fit(X[::2] / 16, y[::2])
+    small = SlimSVC(24, trainer=None, reducer=Slim(metric="projection", rank=6, steps=100), random_state=0).fit(
+        X[::2] / 16, y[::2]
+    )
     assert small.support_vectors_.shape == (24, 6)
     assert small.model_.projection.shape == (64, 6)
     assert small.score(X[1::2] / 16, y[1::2]) > 0.85
@@ -121,7 +175,7 @@ def test_layouts_fill_a_limit_and_one_of_them_wins(make_task):
     for layout in layouts:
         parts = {"rank": layout.rank, "factors": not layout.rank, "widths": True}
         assert layout.size == Room(160).points(layout.precision, 200, **parts)
-    [(model, made)] = list(best_within(replace(task, run=task.run.limited(1.0)), None, layouts[:3]))
+    [(model, made)] = list(best_within(replace(task, run=task.run.limited(1.0)), Compact.of(task, None), layouts[:3]))
     assert made.precision in ("int8", "int4")
     assert model.size in {layout.size for layout in layouts}
 

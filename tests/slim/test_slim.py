@@ -19,8 +19,8 @@ from slimsvm.kernels import RBF
 from slimsvm.model import Judgement, Status
 from slimsvm.slim import point_search
 from slimsvm.slim.method import Slim
-from slimsvm.slim.point_search import Objective, PointSearch, Schedule, known_objectives
-from slimsvm.solvers.wanted import wanted
+from slimsvm.slim.point_search import Objective, PointSearch, known_objectives
+from slimsvm.solvers.basis import wanted
 from slimsvm.trainers import SMO
 
 SIZES = [1, 2, 4, 8]
@@ -55,8 +55,9 @@ def test_loss_falls_with_every_size(moons, target):
 
 def test_points_are_where_the_loss_has_no_slope(moons):
     task, full = moons
-    search = PointSearch(task, Objective("slant", None, full), 1 / 10.0, Schedule(least_gain=1e-9))
-    search.grow(3, 2000, all_rows=True, last=True)
+    search = PointSearch(task, Objective("slant", None, full), 1 / 10.0)
+    for _ in range(40):
+        search.grow(3, 2000, all_rows=True, last=True)
     search.loss.theta = search.found.theta
     value, gradient = search.loss(search.points)
     assert np.abs(gradient).max() < 1e-2 * value
@@ -90,13 +91,12 @@ def test_settings_leave_what_is_tried(settings, targets, moons):
 
 def test_regularisation_grows_with_the_points_unless_it_is_given(moons):
     label, slant, given = Objective("label", None, None), Objective("slant", None, None), Slim(decay=0.3)
-    schedule = Schedule(least_decay=0.2, full_decay_at=40, several_decay=0.4)
-    assert [label.decay_at(size, schedule, 1, real=False) for size in (1, 10, 40, 500)] == [0.2, 0.25, 1.0, 1.0]
-    assert [label.decay_at(size, schedule, 3, real=False) for size in (1, 10, 40, 500)] == [0.2, 0.25, 0.4, 0.4]
-    assert {slant.decay_at(size, schedule, 1, real=False) for size in (1, 16, 500)} == {0.2}
-    assert {slant.decay_at(size, schedule, 1, real=True) for size in (1, 16, 500)} == {0.0}
+    assert [label.decay_at(size, 1, real=False) for size in (1, 16, 64, 500)] == [0.1, 0.25, 1.0, 1.0]
+    assert [label.decay_at(size, 3, real=False) for size in (1, 16, 64, 500)] == [0.1, 0.25, 0.3, 0.3]
+    assert {slant.decay_at(size, 1, real=False) for size in (1, 16, 500)} == {0.1}
+    assert {slant.decay_at(size, 1, real=True) for size in (1, 16, 500)} == {0.0}
     [objective] = given._objectives(moons[0], None)
-    assert {objective.decay_at(size, schedule, 1, real) for size in (1, 500) for real in (True, False)} == {0.3}
+    assert {objective.decay_at(size, 1, real=real) for size in (1, 500) for real in (True, False)} == {0.3}
 
 
 def noisy(seed, n=500):
@@ -111,9 +111,8 @@ def test_noisy_labels_get_more_decay_and_clean_ones_less(monkeypatch):
     X, y = noisy(0)
     fixed = Slim(metric="fixed")
     strong = SlimSVC(40, trainer=None, C=1e3, gamma=0.3, reducer=fixed, random_state=0).fit(X, y)
-    plain = clone(strong).set_params(reducer=replace(fixed, schedule=Schedule(decay_powers=0))).fit(X, y)
+    plain = clone(strong).set_params(reducer=replace(fixed, decay=0.625)).fit(X, y)  # the usual one of 40 points
     assert strong.path_[-1].settings == "target=label, decay x 100"
-    assert plain.path_[-1].settings == "target=label"
     fresh, truth = noisy(1, 4000)
     assert strong.score(fresh, truth) > plain.score(fresh, truth)
     clean = SlimSVC(40, trainer=None, C=1e-2, gamma=0.3, reducer=fixed, random_state=0).fit(X, np.sign(np.sin(2 * X[:, 0])))
@@ -127,20 +126,15 @@ def test_a_given_decay_is_kept():
 
 
 def test_other_decays_are_multiples_with_names_of_their_own():
-    schedule = Schedule(decay_factor=4.0, decay_powers=1)
     label, slant = Objective("label", None, None), Objective("slant", None, None)
-    assert [each.multiple for each in label.with_other_decays(schedule)] == [1.0, 0.25, 4.0]
-    assert [str(each.made) for each in known_objectives([label, slant], schedule)] == [
-        "target=label",
-        "target=label, decay x 0.25",
-        "target=label, decay x 4",
-        "target=slant",
-    ]
-    usual, more = (each.decay_at(10, schedule, 1, real=False) for each in (label, label.with_decay(schedule, 1)))
-    assert more == 4 * usual
+    assert [each.multiple for each in label.with_other_decays] == [1.0, 0.1, 10.0, 0.01, 100.0]
+    assert str(known_objectives([label, slant])[1].made) == "target=label, decay x 0.1"
+    assert known_objectives([label, slant])[-1] is slant
+    usual, more = (each.decay_at(10, 1, real=False) for each in (label, label.with_decay(1)))
+    assert more == 10 * usual
 
 
-@pytest.mark.parametrize(("sizes", "compared_at"), [([1, 2, 4, 8], [8]), ([4, 12, 20], [12]), ([8, 30], [30])])
+@pytest.mark.parametrize(("sizes", "compared_at"), [([1, 2, 4, 8], [8]), ([4, 64, 70], [64]), ([8, 70], [70])])
 def test_targets_are_compared_at_one_size(sizes, compared_at, moons, make_task, monkeypatch):
     seen = []
 
@@ -150,7 +144,7 @@ def test_targets_are_compared_at_one_size(sizes, compared_at, moons, make_task, 
 
     monkeypatch.setattr(PointSearch, "best_objective", same)
     task, full = moons
-    slim = Slim(steps=2, schedule=Schedule(compare_at=12))
+    slim = Slim(steps=2, metric="fixed")
     path = slim.path(judged(task, make_task), sizes, full)
     assert seen == compared_at
     assert path.sizes == sizes
@@ -165,7 +159,7 @@ def test_labels_stay_unless_the_full_model_is_clearly_better(errors, chosen, moo
     task, full = moons
     task = judged(task, make_task)
     objectives = Slim()._objectives(task, full)
-    search = PointSearch(task, objectives[0], 1.0, Schedule())
+    search = PointSearch(task, objectives[0], 1.0)
     search.grow(4, 5, all_rows=True, last=False)
     found = iter(errors)
     monkeypatch.setattr(type(task), "judge", lambda *_: Judgement(next(found), 0.03))
@@ -196,28 +190,6 @@ def test_same_seed_same_model(moons):
     ]
     np.testing.assert_array_equal(points[0], points[1])
     assert not np.array_equal(points[0], points[2])
-
-
-def test_few_rows_are_looked_at_and_nothing_is_lost(moons, monkeypatch):
-    monkeypatch.setattr(point_search, "briefer", lambda steps, _: steps)
-    task, full = moons
-    demands = wanted(task, full)
-    losses = []
-    for share in (1.0, 0.0):
-        schedule = Schedule(subsample_share=share, beside=20)
-        slim = Slim(target="slant", C=10.0, steps=200, metric="fixed", schedule=schedule)
-        model = slim.path(task, [4], full).models[0]
-        losses.append(one_sided_loss(task, model, demands, 0.01))
-    assert losses[0] == pytest.approx(losses[1], rel=0.1)
-
-
-def test_many_rows_are_subsampled(moons):
-    task, full = moons
-    schedule = Schedule(most_values=8 * 100)
-    part = schedule.affordable(task, 8)
-    assert part.rows.n == part.targets.shape[0] == part.weights.size == 100
-    assert schedule.affordable(task, 4) is task
-    assert Slim(schedule=schedule).path(task, SIZES, full).sizes == SIZES
 
 
 def test_finished_model_fits_all_rows_better(moons, make_task):
@@ -265,12 +237,6 @@ def test_settings_are_checked():
         Slim(decay=-1)
     with pytest.raises(ValueError, match="steps must be"):
         Slim(steps=0)
-    with pytest.raises(ValueError, match="schedule must be a Schedule"):
-        Slim(schedule={"memory": 5})
-    with pytest.raises(ValueError, match="window must be a number of at least 0, not -1"):
-        Schedule(window=-1)
-    with pytest.raises(ValueError, match="towards_mean must be"):
-        Schedule(towards_mean=(0.5, "near"))
 
 
 def test_better_than_chosen_points():
@@ -293,61 +259,22 @@ def test_many_classes_share_points():
     assert model.score(X_test, y_test) > 0.95
 
 
-def test_models_on_the_way_are_found_on_fewer_rows_and_the_last_on_all(moons, monkeypatch):
-    rows, quasi_newton = [], PointSearch._quasi_newton
-
-    def counted(search, loss, points, steps):
-        rows.append((points.shape[0], loss.rows.n))
-        return quasi_newton(search, loss, points, steps)
-
-    monkeypatch.setattr(PointSearch, "_quasi_newton", counted)
-    Slim(schedule=Schedule(least_rows=50, rows_per_number=1)).path(moons[0], [2, 4], None)
-    assert (2, 50) in rows
-    assert rows[-1] == (4, 200)
-
-
 def test_regularisation_is_in_proportion_to_the_rows(moons):
     task, _ = moons
-    search = PointSearch(task, Objective("label", 1.0, None), 1 / 10.0, Schedule())
+    search = PointSearch(task, Objective("label", 1.0, None), 1 / 10.0)
     rows = np.arange(0, 200, 2)
     assert search._loss_on_subsample(rows).decay == pytest.approx(search.loss.decay / 2)
     assert search._loss_on_relevant(np.full((200, 1), -1.0)).decay == search.loss.decay
 
 
-def test_a_schedule_is_a_setting_of_the_reducer(moons):
-    """No trial of fresh initial points: the grown ones go on."""
-    task, full = moons
-    plain, none = (
-        Slim(schedule=schedule).path(task, [2, 4], full).models[-1]
-        for schedule in (Schedule(), Schedule(several_starts_up_to=1))
-    )
-    assert not np.array_equal(plain.points, none.points)
-
-
-def test_patience_goes_on_with_the_largest_size_only(moons):
-    task, full = moons
-    demands, slim = wanted(task, full), Slim(target="slant", C=10.0, steps=5)
-    usual, patient = (
-        replace(slim, schedule=Schedule(patience=patience))
-        .path(replace(task, rng=np.random.default_rng(0)), [4, 24], full)
-        .models
-        for patience in (1, 40)
-    )
-    np.testing.assert_array_equal(usual[0].points, patient[0].points)
-    assert one_sided_loss(task, patient[1], demands, 0.01) < one_sided_loss(task, usual[1], demands, 0.01)
-
-
-@pytest.mark.parametrize(("n", "steps"), [(100, 1), (1500, 5), (3000, 8), (4000, 10), (6000, 15), (99_999, 20)])
+@pytest.mark.parametrize(("n", "steps"), [(100, 1), (6000, 5), (12_288, 8), (16_384, 10), (24_576, 15), (99_999, 20)])
 def test_with_several_outputs_more_rows_take_more_steps(n, steps):
-    slim = Slim(steps=10, schedule=Schedule(few_numbers=0, usual_rows=4000))
-    task = SimpleNamespace(rows=SimpleNamespace(n=n, d=7), goal=OneVsRest(3))
-    assert slim._last_steps(task, 32) == steps
-    assert slim._last_steps(SimpleNamespace(rows=task.rows, goal=OneVsRest(2)), 32) == (1 if n == 100 else 10)
+    slim = Slim(steps=10)
+    task = SimpleNamespace(rows=SimpleNamespace(n=n, d=70), goal=OneVsRest(3))
+    assert slim.last_steps(task, 32) == steps
+    assert slim.last_steps(SimpleNamespace(rows=task.rows, goal=OneVsRest(2)), 32) == (1 if n == 100 else 10)
 
 
 def test_with_several_outputs_few_numbers_take_more_steps():
-    slim = Slim(steps=10, schedule=Schedule(few_numbers=48, usual_rows=4000))
-    task = SimpleNamespace(rows=SimpleNamespace(n=4000, d=2), goal=OneVsRest(3))
-    assert [slim._last_steps(task, size) for size in (1, 12, 13, 100)] == [30, 20, 10, 10]
-    patient = replace(slim, schedule=replace(slim.schedule, patience=2.5))
-    assert [patient._last_steps(task, size) for size in (1, 12, 13, 100)] == [75, 50, 25, 25]
+    task = SimpleNamespace(rows=SimpleNamespace(n=1 << 14, d=10), goal=OneVsRest(3))
+    assert [Slim(steps=10).last_steps(task, size) for size in (1, 50, 51, 200)] == [30, 20, 10, 10]

@@ -14,8 +14,8 @@ from slimsvm.model import Holdout, Task
 from slimsvm.rows.host import HostRows
 from slimsvm.run import Run
 from slimsvm.slim.method import Slim
-from slimsvm.slim.neighbours import block_numbers
-from slimsvm.slim.point_search import Objective, PointSearch, Schedule
+from slimsvm.slim.point_search import Objective, PointSearch
+from slimsvm.slim.validation import block_numbers
 
 
 def periods(seed, count=90, rows=12):
@@ -51,15 +51,14 @@ def wavy(n=400, real=False):
 
 
 def grown(task, unit):
-    search = PointSearch(task, Objective("label", None, None), unit, Schedule())
+    search = PointSearch(task, Objective("label", None, None), unit)
     search.grow(8, 20, all_rows=False, last=False)
     return search
 
 
 def slow_judgement(search, judge, power):
     """The judgement of the points of a search, with coefficients fitted from nothing under another decay."""
-    objective = search.objective.with_decay(search.schedule, power)
-    other = PointSearch(search.task, objective, search.unit, search.schedule)
+    other = PointSearch(search.task, search.objective.with_decay(power), search.unit)
     other.refine(search.model, 0)
     return judge.judge_shortfall(other.model)
 
@@ -102,31 +101,18 @@ def test_a_decay_that_validation_rows_choose_is_used_as_far_as_it_does_no_harm(h
     monkeypatch.setattr(PointSearch, "_harmless_on_blocks", lambda *_: harmless)
     search.choose_decay()
     assert search.objective.multiple == multiple
-    again = PointSearch(search.task, search.objective, 100.0, Schedule())
+    again = PointSearch(search.task, search.objective, 100.0)
     again.refine(search.model, 0)
     assert search.found.loss == pytest.approx(again.found.loss, rel=1e-3)
 
 
-def test_where_no_other_decay_is_chosen_the_models_are_those_without_a_choice():
-    X, y = periods(0)
-    chosen, none = (
-        SlimSVC(40, trainer=None, C=0.01, gamma=2.0, random_state=0, reducer=Slim(metric="fixed", schedule=schedule)).fit(
-            X, y
-        )
-        for schedule in (Schedule(), Schedule(decay_powers=0))
-    )
-    assert chosen.path_.sizes == none.path_.sizes
-    for one, other in zip(chosen.path_.models, none.path_.models, strict=True):
-        np.testing.assert_array_equal(one.points, other.points)
-
-
 @pytest.mark.parametrize(
-    ("sizes", "tried"), [([1, 2, 4, 8], [4]), ([1, 2, 4], []), ([8], []), ([4, 8, 16, 32], [8]), ([4, 16, 32], [4])]
+    ("sizes", "tried"), [([1, 2, 4, 8], [4]), ([1, 2, 4], []), ([8], []), ([4, 8, 16, 40], [16]), ([4, 33, 40], [4])]
 )
 def test_decays_are_tried_at_one_size_below_the_largest(sizes, tried, monkeypatch):
     seen = []
     monkeypatch.setattr(PointSearch, "choose_decay", lambda search: seen.append(search.points.shape[0]))
-    Slim(steps=2, schedule=Schedule(decays_at=12)).path(wavy(100), sizes)
+    Slim(steps=2, metric="fixed").path(wavy(100), sizes)
     assert seen == tried
 
 

@@ -2,7 +2,6 @@
 
 import re
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,22 +13,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from slimsvm import SlimSVC, SlimSVR, compress
-from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
-from slimsvm.limits import Deadline
-from slimsvm.run import Run
-from slimsvm.slim.learned_metric import KINDS
+from slimsvm.slim.learned import KINDS
 from slimsvm.slim.method import METRICS, Slim
-from slimsvm.slim.metric_search import Learning, MetricSearch
-from slimsvm.slim.paths import GrowingPath
-from slimsvm.slim.point_search import Objective, Schedule
-
-QUICK = Learning(passes=10, steps=10, way_batches=30, way_steps=3)
 
 
 def quick(metric="both", **settings):
-    schedule = Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1)
-    return Slim(metric=metric, steps=5, schedule=schedule, learning=QUICK, **settings)
+    return Slim(metric=metric, **{"steps": 5} | settings)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +52,7 @@ def test_a_learned_metric_beats_a_fixed_one_with_irrelevant_features(noisy_moons
     X, y = noisy_moons
     errors = {}
     for metric in ("fixed", "both"):
-        reducer = Slim(metric=metric, steps=20, learning=replace(QUICK, passes=40, steps=40))
+        reducer = Slim(metric=metric, steps=20)
         errors[metric] = 1 - SlimSVC(8, trainer=None, gamma=0.5, C=10, reducer=reducer, random_state=0).fit(
             X[::2], y[::2]
         ).score(X[1::2], y[1::2])
@@ -153,7 +143,7 @@ def test_auto_learns_where_both_kinds_of_rows_say_so():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 10))
     y = (np.sin(3 * X[:, 0]) > 0).astype(int)  # stripes; the other features are noise
-    reducer = Slim(metric="auto", steps=10, learning=replace(QUICK, passes=30, steps=30))
+    reducer = Slim(metric="auto", steps=10)
     small = SlimSVC(8, trainer=None, gamma=0.1, C=10, reducer=reducer, random_state=0).fit(X, y)
     assert "metric=both" in small.path_[-1].settings
     assert small.model_.factors.argmax() == 0
@@ -172,26 +162,11 @@ def test_auto_stays_fixed_where_rows_drift():
 def test_auto_with_a_time_limit_makes_a_model(seconds):
     """Which metric wins may depend on the machine."""
     X, y = drifting()
-    auto = Slim(metric="auto", time_limit=seconds, learning=replace(QUICK, passes=100, steps=50))
+    auto = Slim(metric="auto", time_limit=seconds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         small = SlimSVC(24, gamma=1.0, C=10.0, trainer=None, reducer=auto, random_state=0).fit(X, y)
     assert small.score(X, y) > 0.5
-
-
-@pytest.mark.parametrize(
-    ("passes", "outputs", "size", "begins"),
-    [(1000, 1, 32, True), (10, 1, 32, False), (10, 3, 32, True), (0, 1, 32, True), (1000, 1, 8, False)],
-)
-def test_the_last_size_begins_fixed_where_there_is_time(passes, outputs, size, begins, make_task, noisy_moons, monkeypatch):
-    """Small sizes begin fixed anyway; 0 passes stand for a device, whose time is not known."""
-    X, y = noisy_moons
-    monkeypatch.setattr(MetricSearch, "passes_left", lambda *_: passes)
-    task = make_task(RBF(0.5), X, np.tile(np.where(y, 1.0, -1.0)[:, None], (1, outputs)))
-    task = replace(task, goal=OneVsRest(max(outputs, 2)))
-    task = replace(task, run=Run(deadline=Deadline(60.0)))
-    run = GrowingPath(Slim(metric="both"), task, [4, size], [Objective("label", None, None)], "both")
-    assert run.begins_fixed == begins
 
 
 def test_auto_with_a_kernel_without_width_learns_scales(noisy_moons):
@@ -202,7 +177,7 @@ def test_auto_with_a_kernel_without_width_learns_scales(noisy_moons):
 
 def test_a_time_limit_leaves_a_model(noisy_moons):
     X, y = noisy_moons
-    reducer = Slim(metric="both", time_limit=2.0, learning=Learning(passes=10**6, steps=10**6))
+    reducer = Slim(metric="both", time_limit=2.0, steps=10**6)
     small = SlimSVC(4, trainer=None, reducer=reducer, random_state=0).fit(X, y)
     assert small.model_.size == 4
     assert small.model_.metric is not None
@@ -216,19 +191,6 @@ def test_a_short_time_limit_leaves_out_sizes_on_the_way_and_reaches_the_last():
     small = SlimSVC(100, trainer=None, reducer=reducer, random_state=0).fit(X, y)
     assert small.path_.sizes[-1] == 100
     assert len(small.path_) < 8
-
-
-def test_the_last_size_begins_from_the_fixed_model_where_that_is_ahead():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(1500, 6))
-    y = np.argmax(X**2, axis=1)
-    nothing = Learning(passes=0, steps=0, way_batches=0, way_steps=0)  # a model ends where it begins
-    begun, fixed = (
-        SlimSVC(40, trainer=None, C=10.0, reducer=reducer, random_state=0).fit(X, y)
-        for reducer in (Slim(metric="both", learning=nothing), Slim())
-    )
-    assert begun.path_.sizes[-1] == 40
-    assert begun.path_[-1].error < fixed.path_[-1].error + 0.05
 
 
 def test_a_model_with_a_metric_is_followed(noisy_moons):
@@ -247,21 +209,10 @@ def test_a_class_of_few_rows_is_learned_too():
     assert np.mean(small.predict(X[:300]) == "many") > 0.9
 
 
-def test_points_of_too_many_features_to_move_with_a_metric(noisy_moons, monkeypatch):
-    monkeypatch.setattr(Slim, "_projects", lambda *_: False)  # such models are large
-    X, y = noisy_moons
-    learning = replace(QUICK, most_numbers=47)
-    with pytest.raises(ValueError, match=r"metric='both' .* moves 6 points of 8 features .* give metric='fixed'"):
-        SlimSVC(6, trainer=None, reducer=replace(quick(), learning=learning), random_state=0).fit(csr_array(X), y)
-    auto = replace(quick("auto"), learning=learning)
-    assert SlimSVC(6, trainer=None, reducer=auto, random_state=0).fit(csr_array(X), y).model_.metric is None
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"metric": "learned"}, f"unknown metric 'learned'; there are {list(METRICS)}"),
-        ({"learning": 3}, "learning must be a Learning, not 3"),
     ],
 )
 def test_settings_that_make_no_sense(settings, message):
@@ -285,3 +236,13 @@ def test_between_and_finished_keep_the_metric(make_task, noisy_moons):
         assert np.ptp(made.widths) > 0
         assert made.metric.factors is None
     assert not reducer.used_model(path[0])
+
+
+def test_auto_tries_rows_near_few_axes():
+    """Blocks are left out of a sample whose principal axes are others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 6)) @ rng.normal(size=(6, 140)) + 0.02 * rng.normal(size=(700, 140))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    small = SlimSVC(8, trainer=None, reducer=Slim(steps=10), random_state=0).fit(X, y)
+    assert {step.made.metric for step in small.path_} <= {"fixed", "both"}
+    assert small.support_vectors_.shape == (8, 140)

@@ -10,9 +10,7 @@ from slimsvm.goals.demands import Demands
 from slimsvm.kernels import RBF
 from slimsvm.reducers import Slim
 from slimsvm.rows.host import HostRows
-from slimsvm.slim.linear_span import discriminating_span
-from slimsvm.slim.metric_search import Learning
-from slimsvm.slim.point_search import Schedule
+from slimsvm.slim.sparse_points import discriminating_span
 
 
 def words(n=300, d=400, topics=2):
@@ -26,36 +24,18 @@ def words(n=300, d=400, topics=2):
     return csr_array(X / np.linalg.norm(X, axis=1, keepdims=True)), y
 
 
-def fitted(schedule, X, y, budget=8, **settings):
-    return SlimSVC(budget, gamma=1.0, C=10.0, reducer=Slim(schedule=schedule, steps=15), random_state=0, **settings).fit(
-        X, y
-    )
+def fitted(X, y, budget=8, **settings):
+    return SlimSVC(budget, gamma=1.0, C=10.0, reducer=Slim(steps=15), random_state=0, **settings).fit(X, y)
 
 
 @pytest.mark.parametrize("topics", [2, 4])
 def test_as_accurate_as_points_that_move_in_all_features(topics):
+    """The same rows with features that no row has are wide."""
     X, y = words(600, topics=topics)
-    span, plain = (fitted(Schedule(wide=wide), X[:300], y[:300], trainer=None) for wide in (50, 400))
-    assert span.model_.points.shape == (span.model_.size, 400)
-    assert span.score(X[300:], y[300:]) >= plain.score(X[300:], y[300:]) - 0.03
-
-
-def test_widening_lowers_the_loss():
-    X, y = words()
-    narrow, wider = (fitted(Schedule(wide=50, span_rounds=2, widenings=k), X, y, trainer=None) for k in (0, 3))
-    signs = 2.0 * y - 1
-
-    def loss(model):
-        return np.square(np.maximum(0, 1 - signs * model.decision_function(X))).sum()
-
-    assert loss(wider) < 0.9 * loss(narrow)
-
-
-def test_with_a_full_model_and_with_the_main_features_alone():
-    X, y = words()
-    model = fitted(Schedule(wide=50, most_features=150), X, y)
-    assert model.score(X, y) > 0.9
-    assert np.unique(model.model_.points.indices).size <= 150
+    wide = csr_array((X.data, X.indices, X.indptr), shape=(600, 5000))
+    span, plain = (fitted(rows[:300], y[:300], trainer=None) for rows in (wide, X))
+    assert span.model_.points.shape == (span.model_.size, 5000)
+    assert span.score(wide[300:], y[300:]) >= plain.score(X[300:], y[300:]) - 0.03
 
 
 def test_directions_are_those_of_partial_least_squares():
@@ -88,8 +68,7 @@ def near_few_axes(classes=2):
 
 def test_a_learned_metric_moves_points_in_all_features():
     X, y = near_few_axes()
-    learning = Learning(passes=5, batches=5, smallest_batch=64, steps=5, way_batches=20, way_steps=5)
-    reducer = Slim(metric="both", steps=5, learning=learning)
+    reducer = Slim(metric="both", steps=5)
     small = SlimSVC(12, trainer=None, reducer=reducer, random_state=0).fit(X, y)
     assert small.model_.factors.shape == (150,)
     assert small.score(X, y) > 0.9
@@ -98,22 +77,11 @@ def test_a_learned_metric_moves_points_in_all_features():
 @pytest.mark.parametrize("classes", [2, 3])
 def test_dense_rows_near_few_axes(classes):
     X, y = near_few_axes(classes)
-    span, plain = (
-        SlimSVC(12, trainer=None, reducer=Slim(steps=15, schedule=Schedule(span_share=share)), random_state=0).fit(
-            X[:500], y[:500]
-        )
-        for share in (0.9, 1.0)
-    )
+    span = SlimSVC(12, trainer=None, reducer=Slim(steps=15), random_state=0).fit(X[:500], y[:500])
     assert span.model_.points.shape == (12, 150)
-    assert span.score(X[500:], y[500:]) >= plain.score(X[500:], y[500:]) - 0.03
-
-
-def test_the_span_of_principal_axes_is_not_widened():
-    X, y = near_few_axes()
-    models = [fitted(Schedule(widenings=k), X / 30, y, trainer=None).model_ for k in (0, 3)]
-    np.testing.assert_array_equal(*[model.points for model in models])
+    assert span.score(X[500:], y[500:]) >= 0.9
 
 
 def test_rows_that_are_far_apart_for_the_kernel():
     X, y = near_few_axes()
-    assert fitted(Schedule(), X, y, trainer=None).score(X, y) >= 0.4
+    assert fitted(X, y, trainer=None).score(X, y) >= 0.4

@@ -6,7 +6,7 @@ from conftest import primal_objective as objective
 from scipy.optimize import minimize_scalar
 
 from slimsvm.kernels import RBF
-from slimsvm.solvers.greedy_basis import GreedyBasis
+from slimsvm.reducers.spsvm import GreedyBasis
 
 
 def parts(basis):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from slimsvm.rows.factors import HostFactor
-from slimsvm.solvers.kept_factors import MANY, KeptFactors
+from slimsvm.rows.curvatures import HostFactor
+from slimsvm.solvers.newton import MANY, KeptFactors
 
 
 def test_only_large_factors_are_kept_for_first_steps_of_the_same_size():

@@ -6,7 +6,7 @@ from sklearn.svm import OneClassSVM
 
 from slimsvm.kernels import RBF
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.one_class import WORKING_SET, OneClassRounds, OneClassState
+from slimsvm.trainers.smo import WORKING_SET, OneClassRounds, OneClassState
 
 
 def state(X, nu, weights=None, tol=1e-6):

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from slimsvm.goals.demands import Demands
 from slimsvm.kernels import KERNELS, make_kernel
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.host_against import BLOCK_VALUES
+from slimsvm.rows.host_matrix import BLOCK_VALUES
 from slimsvm.rows.threads import Crew
 from slimsvm.solvers import projection
 from slimsvm.solvers.newton import RIDGE, NewtonSettings

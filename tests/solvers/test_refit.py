@@ -7,8 +7,8 @@ import pytest
 
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion
+from slimsvm.solvers.basis import Refit, refit_rows
 from slimsvm.solvers.newton import IntervalSquares, NewtonSettings, tie_ridge
-from slimsvm.solvers.refit import Refit, refit_rows
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from slimsvm.goals import Regression
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion, Task
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.wanted import wanted
+from slimsvm.solvers.basis import wanted
 
 
 @pytest.fixture

@@ -20,18 +20,15 @@ from slimsvm.estimators import resume
 from slimsvm.files.container import unpack_file
 from slimsvm.papers.batch_perceptron import SBP
 from slimsvm.reducers import Slim
-from slimsvm.slim.metric_search import Learning
-from slimsvm.slim.point_search import Schedule
 from slimsvm.trainers.smo import SMO
 
 from .containers import container_bytes, container_content, mutate_container
 from .mutations import Rng, mutate_tree
 from .reader import Reader
 
-#: few steps and no second initial points: many mutants in a short time
-QUICK = Slim(steps=1, schedule=Schedule(several_starts_up_to=1, trial_steps=1, early_trial_steps=1))
-FEW = Learning(passes=2, batches=2, smallest_batch=16, steps=1, way_batches=2, way_steps=1)
-METRIC = replace(QUICK, metric="both", learning=FEW)
+#: few steps: many mutants in a short time
+QUICK = Slim(steps=1)
+METRIC = replace(QUICK, metric="both")
 #: states of each fit that mutants begin with: the first, the last and some between
 STATES = 3
 

@@ -18,7 +18,7 @@ from sklearn.datasets import load_iris
 
 from slimsvm import report, tradeoff
 from slimsvm.studio.cli.tradeoffs import show_tradeoff
-from slimsvm.studio.report.embed import asset
+from slimsvm.studio.report.report import asset
 from slimsvm.studio.tradeoff import read_tradeoff
 from slimsvm.studio.tradeoff.result import models_folder
 

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 from numpy import float32, float64, floating, int32, int_, intp, uint8
@@ -24,7 +25,12 @@ class Strips:
     size: int
     turns: int
     def __init__(self, n: int, size: int, turns: int = 1) -> None: ...
-    def end(self) -> None: ...
+
+class Team:
+    count: int
+    def __init__(self, count: int) -> None: ...
+    def serve(self, number: int) -> None: ...
+    def run(self, work: Callable[[], None], there: Callable[[], None], helpers: int) -> None: ...
 
 class KernelPass:
     n: int
@@ -53,10 +59,15 @@ class KernelPass:
     def run_strips(
         self,
         strips: Strips,
+        team: Team | None = None,
+        helpers: int = 0,
         V: NDArray[Any] | None = None,
         out: NDArray[float64] | None = None,
         values: NDArray[Any] | None = None,
         symmetric: bool = False,
+    ) -> None: ...
+    def fill_rows(
+        self, strips: Strips, team: Team | None, helpers: int, values: NDArray[Any], which: NDArray[intp]
     ) -> None: ...
     def add_near(
         self,
@@ -79,6 +90,8 @@ def run_together(
     columns: list[NDArray[intp]],
     strips: Strips,
     out: NDArray[float64],
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
 def panels_of_sparse(
     data: NDArray[Any],
@@ -109,14 +122,14 @@ def fill_sparse(
     features: NDArray[int32],
 ) -> None: ...
 def panels_of(points: NDArray[Any], out: NDArray[Any], first: int, last: int) -> None: ...
-def copy_to_rows(tile: NDArray[Any], rows: NDArray[Any], which: NDArray[intp], start: int) -> None: ...
 def sum_rows(
     rows: NDArray[float32],
     which: NDArray[intp],
     v: NDArray[float32],
-    start: int,
-    stop: int,
     out: NDArray[float64],
+    strip: int,
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
 def smo(
     K: NDArray[floating],
@@ -278,9 +291,31 @@ def line_moves(
     lengths: NDArray[float64],
     sums: NDArray[float64],
     switched: NDArray[intp],
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
-def times(K: NDArray[float32], V: NDArray[float32], out: NDArray[float64]) -> None: ...
-def back(K: NDArray[float32], W: NDArray[float64], space: NDArray[float32], out: NDArray[float64]) -> None: ...
+def times(
+    K: NDArray[Any],
+    V: NDArray[Any],
+    out: NDArray[float64],
+    strip: int,
+    team: Team | None = None,
+    helpers: int = 0,
+) -> None: ...
+def back(
+    K: NDArray[Any], W: NDArray[float64], out: NDArray[float64], team: Team | None = None, helpers: int = 0
+) -> None: ...
+def backward(
+    K: NDArray[Any],
+    rows: NDArray[Any] | tuple[NDArray[Any], NDArray[int32], NDArray[int32]],
+    W: NDArray[float64],
+    V: NDArray[Any],
+    squares: NDArray[Any],
+    pulls: NDArray[Any] | None,
+    out: NDArray[float64],
+    team: Team | None = None,
+    helpers: int = 0,
+) -> None: ...
 def pair_outputs(
     K: NDArray[float64],
     against: NDArray[float64],
@@ -288,51 +323,29 @@ def pair_outputs(
     out: NDArray[float64],
     space: NDArray[float64],
 ) -> None: ...
-def knows_ssyrk(capsule: object) -> bool: ...
 def update_curvatures(
-    ssyrk: object,
-    K: NDArray[float32],
+    K: NDArray[Any],
     weights: NDArray[float64],
     outputs: NDArray[intp],
     residual: NDArray[float64],
     active: NDArray[uint8],
     known: NDArray[uint8],
     values: NDArray[float64],
-    changed: NDArray[intp],
-    space: NDArray[float32],
+    lists: NDArray[intp],
+    counts: NDArray[intp],
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
-def solve_factored(factor: NDArray[float64], right: NDArray[float64]) -> None: ...
-def thin_values(
-    data: NDArray[float32],
-    features: NDArray[int32],
-    starts: NDArray[int32],
-    ends: NDArray[int32],
-    lines: NDArray[float32],
-    reach: NDArray[float32],
-    level: NDArray[float32],
-    squares: NDArray[float32],
-    weights: NDArray[float32],
-    norms: NDArray[float32],
-    K: NDArray[float32],
-    sums: NDArray[float32],
-) -> None: ...
-def thin_back(
-    data: NDArray[float32],
-    features: NDArray[int32],
-    starts: NDArray[int32],
-    ends: NDArray[int32],
-    norms: NDArray[float32],
-    weights: NDArray[float32],
-    pulled: NDArray[float32],
-    K: NDArray[float32],
-    totals: NDArray[float32],
-    spread: NDArray[float64],
-) -> None: ...
-def adam_step(
-    rate: float,
-    settings: NDArray[float64],
-    slope: NDArray[float64],
-    x: NDArray[float64],
-    mean: NDArray[float64],
-    square: NDArray[float64],
+def factor_sums(
+    values: NDArray[float64],
+    outputs: NDArray[intp],
+    R: NDArray[float64],
+    share: float,
+    more: float,
+    factors: NDArray[float64],
+    team: Team | None = None,
+    helpers: int = 0,
+) -> bool: ...
+def solve_factored(
+    factors: list[NDArray[float64]], right: NDArray[float64], team: Team | None = None, helpers: int = 0
 ) -> None: ...

@@ -343,10 +343,11 @@ static void OF(posted_block)(const Pass *p, const Wanted *want, const ptrdiff_t 
                              const REAL *V, OF(Space) *space)
 {
     const ptrdiff_t groups = p->posted[0].groups;
-    for (ptrdiff_t panel = want->first_panel; panel < want->last_panel; panel += groups) {
+    for (ptrdiff_t panel = want->first_panel / groups * groups; panel < want->last_panel; panel += groups) {
         const SparsePanel *points = p->posted + panel / groups;
         OF(panel_sums)(p, points, rows, count, space->frequent, space->values, space->ends, space->G);
-        for (ptrdiff_t group = 0; group < points->groups && panel + group < want->last_panel; group++)
+        const ptrdiff_t first = want->first_panel > panel ? want->first_panel - panel : 0;
+        for (ptrdiff_t group = first; group < points->groups && panel + group < want->last_panel; group++)
             for (ptrdiff_t i = 0; i < count; i += ROWS) {
                 const int some = count - i < ROWS ? (int)(count - i) : ROWS;
                 OF(consume)(p, want, rows + i, place + i, some, (panel + group) * LANES,

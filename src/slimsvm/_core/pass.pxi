@@ -30,22 +30,6 @@ cdef const void *address(object array, const char *kind, Py_ssize_t size, list h
     return memory
 
 
-cdef class Strips:
-    """Strips of `size` of n rows, which threads take one after the other. They look for Ctrl-C after `turns` strips."""
-
-    cdef int64_t next
-    cdef readonly int64_t n, size, turns
-
-    def __cinit__(self, int64_t n, int64_t size, int64_t turns=1):
-        if n < 0 or size < 1 or turns < 1:
-            raise ValueError(f"strips of {size} of {n} rows")
-        self.next, self.n, self.size, self.turns = 0, n, size, turns
-
-    def end(self):
-        """Let no thread take another strip."""
-        self.next = self.n
-
-
 cdef void mirror(real *K, Py_ssize_t stride, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t n) noexcept nogil:
     """K[stop:, start:stop] <- K[start:stop, stop:].T, in squares that fit in the processor's nearest cache."""
     cdef Py_ssize_t top, left, i, j
@@ -54,6 +38,87 @@ cdef void mirror(real *K, Py_ssize_t stride, Py_ssize_t start, Py_ssize_t stop, 
             for j in range(left, min(left + 16, n)):
                 for i in range(top, min(top + 16, stop)):
                     K[j * stride + i] = K[i * stride + j]
+
+
+cdef struct StripJob:
+    Shared shared
+    const Pass *form
+    Wanted want
+    bint double, symmetric, narrow
+    int failed
+
+
+cdef int evaluated(const Pass *form, bint double, const Wanted *want) noexcept nogil:
+    """Run a pass; returns 0, or -1 without memory."""
+    if want.start >= want.stop or want.first_panel >= want.last_panel:
+        return 0
+    return build.pass_double(form, want) if double else build.pass_float(form, want)
+
+
+cdef void strip_job(Shared *shared, int64_t most) noexcept nogil:
+    """Evaluate `most` strips of rows."""
+    cdef StripJob *job = <StripJob *>shared
+    cdef Wanted want = job.want
+    cdef int64_t turn
+    for turn in range(most):
+        want.start = taken(&shared.next, shared.size)
+        want.stop = min(want.start + shared.size, shared.n)
+        if want.start >= want.stop:
+            return
+        if job.symmetric:
+            want.first_panel = want.start // LANES
+        if evaluated(job.form, job.double, &want):
+            job.failed = 1
+            shared.next = shared.n
+        if job.symmetric and job.double and not job.narrow:
+            mirror(<double *>want.values, want.stride, want.start, want.stop, shared.n)
+        elif job.symmetric:
+            mirror(<float *>want.values, want.stride, want.start, want.stop, shared.n)
+
+
+cdef struct FillJob:
+    Shared shared
+    const Pass *form
+    bint double
+    Py_ssize_t size, panels  # of a number
+    const Py_ssize_t *which
+    char *values
+    int failed
+
+
+cdef void fill_job(Shared *shared, int64_t most) noexcept nogil:
+    """Evaluate some strips of rows, and copy them to the lines of points."""
+    cdef FillJob *job = <FillJob *>shared
+    cdef Wanted want
+    cdef Py_ssize_t turn, j, m = job.form.points
+    cdef void *tile = malloc(shared.size * m * job.size)
+    memset(&want, 0, sizeof(Wanted))
+    want.last_panel, want.columns, want.values, want.stride = job.panels, SUMMED, tile, m
+    for turn in range(most):
+        want.start = want.values_from = taken(&shared.next, shared.size)
+        want.stop = min(want.start + shared.size, shared.n)
+        if want.start >= want.stop:
+            break
+        if tile == NULL or evaluated(job.form, job.double, &want):
+            job.failed = 1
+            break
+        if job.size == sizeof(double):
+            turned(<double *>tile, want.stop - want.start, m, job.which, <double *>job.values + want.start, shared.n)
+        else:
+            turned(<float *>tile, want.stop - want.start, m, job.which, <float *>job.values + want.start, shared.n)
+    free(tile)
+
+
+cdef void turned(const real *tile, Py_ssize_t rows, Py_ssize_t m, const Py_ssize_t *which, real *out, Py_ssize_t stride) noexcept nogil:
+    """out[which[j], i] <- tile[i, j], in squares that fit in the processor's nearest cache."""
+    cdef Py_ssize_t top, left, i, j
+    cdef real *line
+    for top in range(0, rows, 16):
+        for left in range(0, m, 16):
+            for j in range(left, min(left + 16, m)):
+                line = out + which[j] * stride
+                for i in range(top, min(top + 16, rows)):
+                    line[i] = tile[i * m + j]
 
 
 cdef class KernelPass:
@@ -136,12 +201,12 @@ cdef class KernelPass:
     def __dealloc__(self):
         free(self.posted)
 
-    cdef int wish(self, Wanted *want, V, const double[:, ::1] out, list held) except -1:
+    cdef int wish(self, Wanted *want, V, Py_ssize_t outputs, double *out, list held) except -1:
         """Set what is wanted of all points; `held` keeps the coefficients."""
         memset(want, 0, sizeof(Wanted))
         want.last_panel, want.columns = self.panels, SUMMED
-        if out is not None and out.shape[1]:
-            want.outputs, want.out = out.shape[1], <double *>&out[0, 0] if out.shape[0] else NULL
+        if outputs:
+            want.outputs, want.out = outputs, out
             if want.outputs > 1:
                 want.columns = (want.outputs + SUMMED - 1) // SUMMED * SUMMED
             want.V = address(V, b"d" if self.double else b"f",
@@ -158,12 +223,6 @@ cdef class KernelPass:
         want.values, want.stride = view.buf, view.strides[0] // view.itemsize
         return 0
 
-    cdef int evaluate(self, const Wanted *want) noexcept nogil:
-        """Run the pass; returns 0, or -1 without memory."""
-        if want.start >= want.stop or want.first_panel >= want.last_panel:
-            return 0
-        return build.pass_double(&self.pass_, want) if self.double else build.pass_float(&self.pass_, want)
-
     def run(self, Py_ssize_t start, Py_ssize_t stop, V=None, double[:, ::1] out=None, values=None):
         """Evaluate K(rows, points) for the rows from start to stop.
 
@@ -177,7 +236,7 @@ cdef class KernelPass:
         cdef list held = []
         if not 0 <= start <= stop <= self.n:
             raise ValueError(f"rows {start}:{stop} of {self.n}")
-        self.wish(&want, V, out, held)
+        self.wish(&want, V, outputs_of(out), first_of(out), held)
         want.start, want.stop = start, stop
         if want.outputs:
             want.out_from = begin_of(out.shape[0], start, stop)
@@ -188,54 +247,68 @@ cdef class KernelPass:
                 self.fill(&want, &view)
                 want.values_from = begin_of(view.shape[0], start, stop)
             with nogil:
-                failed = self.evaluate(&want)
+                failed = evaluated(&self.pass_, self.double, &want)
         finally:
             if values is not None:
                 PyBuffer_Release(&view)
         if failed:
             raise MemoryError("no memory for a tile of kernel values")
 
-    def run_strips(self, Strips strips, V=None, double[:, ::1] out=None, values=None, bint symmetric=False):
-        """Do what `run` does for strips of all rows, until none is left; several threads may work through the same strips.
+    def run_strips(self, Strips strips, Team team=None, int helpers=0, V=None, double[:, ::1] out=None, values=None,
+                   bint symmetric=False):
+        """Do what `run` does for strips of rows, here and in so many threads of the team, until none is left.
 
         With `symmetric` the points are the rows, and values below the diagonal are copies of those above it; strips must begin
         with a panel.
         """
-        cdef Wanted want
+        cdef StripJob job
         cdef Py_buffer view
-        cdef int failed = 0
-        cdef int64_t turn
         cdef list held = []
         same(strips.n, self.n)
-        self.wish(&want, V, out, held)
-        if want.outputs:
+        memset(&job, 0, sizeof(StripJob))
+        self.wish(&job.want, V, outputs_of(out), first_of(out), held)
+        if job.want.outputs:
             same(out.shape[0], self.n)
         if values is not None:
             PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_STRIDES | PyBUF_WRITABLE)
         try:
             if values is not None:
-                self.fill(&want, &view)
+                self.fill(&job.want, &view)
                 same(view.shape[0], self.n)
             if symmetric and (values is None or self.n != self.count or strips.size % LANES):
                 raise ValueError(f"{self.n} rows, {self.count} points and strips of {strips.size} rows are not symmetric")
-            while not failed and strips.next < strips.n:
-                with nogil:
-                    for turn in range(strips.turns):
-                        want.start = taken(&strips.next, strips.size)
-                        want.stop = min(want.start + strips.size, strips.n)
-                        if failed or want.start >= want.stop:
-                            break
-                        want.first_panel = want.start // LANES if symmetric else 0
-                        failed = self.evaluate(&want)
-                        if symmetric and view.itemsize == sizeof(double):
-                            mirror(<double *>want.values, want.stride, want.start, want.stop, self.n)
-                        elif symmetric:
-                            mirror(<float *>want.values, want.stride, want.start, want.stop, self.n)
-                PyErr_CheckSignals()  # in the main thread
+            job.form, job.double, job.symmetric, job.narrow = &self.pass_, self.double, symmetric, self.pass_.narrow
+            strips.share(strip_job, &job.shared, team, helpers)
         finally:
             if values is not None:
                 PyBuffer_Release(&view)
-        if failed:
+        if job.failed:
+            raise MemoryError("no memory for a tile of kernel values")
+
+    def fill_rows(self, Strips strips, Team team, int helpers, values, const Py_ssize_t[::1] which):
+        """values[which[j], i] <- K_ij for all rows i: a line for each point."""
+        cdef FillJob job
+        cdef Py_buffer view
+        cdef Py_ssize_t j
+        same(strips.n, self.n)
+        same(which.shape[0], self.count)
+        memset(&job, 0, sizeof(FillJob))
+        kind = b"d" if self.double and not self.pass_.narrow else b"f"
+        PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+        try:
+            if kind_of(&view) != kind[0] or view.ndim != 2 or view.shape[1] != self.n:
+                raise ValueError(f"lines of {self.n} numbers of the kind {kind.decode()!r} are needed, not {values.shape}")
+            for j in range(self.count):
+                if not 0 <= which[j] < view.shape[0]:
+                    raise IndexError(f"line {which[j]} of {view.shape[0]}")
+            if not self.count:
+                return
+            job.form, job.double, job.size, job.which, job.values = &self.pass_, self.double, view.itemsize, &which[0], <char *>view.buf
+            job.panels = self.panels
+            strips.share(fill_job, &job.shared, team, helpers)
+        finally:
+            PyBuffer_Release(&view)
+        if job.failed:
             raise MemoryError("no memory for a tile of kernel values")
 
     def add_near(self, const Py_ssize_t[::1] starts, const Py_ssize_t[::1] rows, const double[:, ::1] low, const double[:, ::1] high,
@@ -269,6 +342,14 @@ cdef class KernelPass:
             raise MemoryError("no memory for a tile of kernel values")
 
 
+cdef Py_ssize_t outputs_of(double[:, ::1] out) noexcept:
+    return 0 if out is None else out.shape[1]
+
+
+cdef double *first_of(double[:, ::1] out) noexcept:
+    return &out[0, 0] if out is not None and out.shape[0] and out.shape[1] else NULL
+
+
 cdef Py_ssize_t begin_of(Py_ssize_t rows, Py_ssize_t start, Py_ssize_t stop) except -1:
     """The first row that an array of so many rows has, which are all rows up to `stop` or those from `start` on."""
     if rows < stop and rows != stop - start:
@@ -276,58 +357,83 @@ cdef Py_ssize_t begin_of(Py_ssize_t rows, Py_ssize_t start, Py_ssize_t stop) exc
     return start if rows == stop - start else 0
 
 
-def run_together(list passes, list weights, list columns, Strips strips, double[:, ::1] out):
+cdef struct ClassJob:
+    Shared shared
+    Py_ssize_t count, most  # passes, and outputs of the one with most
+    Wanted *wants
+    Pass *forms
+    bint *doubles
+    const Py_ssize_t **places
+    double *out
+    int failed
+
+
+cdef void class_job(Shared *shared, int64_t most) noexcept nogil:
+    """Add the sums of all passes for `most` strips of rows."""
+    cdef ClassJob *job = <ClassJob *>shared
+    cdef Wanted want
+    cdef int64_t turn
+    cdef Py_ssize_t start, stop, k
+    cdef double *sums = <double *>malloc(shared.size * job.most * sizeof(double))
+    for turn in range(most):
+        start = taken(&shared.next, shared.size)
+        stop = min(start + shared.size, shared.n)
+        if start >= stop:
+            break
+        for k in range(job.count):
+            want = job.wants[k]
+            if sums == NULL or job.failed:
+                job.failed = 1
+                break
+            if want.outputs:
+                want.start, want.stop, want.out, want.out_from = start, stop, sums, start
+                memset(sums, 0, (stop - start) * want.outputs * sizeof(double))
+                job.failed |= evaluated(&job.forms[k], job.doubles[k], &want)
+                add_columns(sums, start, stop, job.places[k], want.outputs, job.out, shared.n)
+    free(sums)
+
+
+def run_together(list passes, list weights, list columns, Strips strips, double[:, ::1] out, Team team=None, int helpers=0):
     """out (outputs, rows) += the sums of passes of the same rows, for strips of all rows until none is left.
 
     `columns` are the outputs that the sums of each pass are added to, in their order.
     """
-    cdef Py_ssize_t count = len(passes), k, most = 1, i, c, stop
+    cdef Py_ssize_t count = len(passes), k, c
     cdef KernelPass one
     cdef list held = []
     cdef const Py_ssize_t[::1] places
-    cdef int failed = 0
-    cdef double[:, ::1] shape
+    cdef ClassJob job
+    memset(&job, 0, sizeof(ClassJob))
     same(out.shape[1], strips.n)
+    if not strips.n:
+        return
+    job.count, job.most, job.out = count, 1, &out[0, 0]
     for places in columns:
-        most = max(most, places.shape[0])
+        job.most = max(job.most, places.shape[0])
         for c in range(places.shape[0]):
             if not 0 <= places[c] < out.shape[0]:
                 raise IndexError(f"output {places[c]} of {out.shape[0]}")
-    cdef Wanted *wants = <Wanted *>calloc(count + 1, sizeof(Wanted))
-    cdef const Py_ssize_t **places_of = <const Py_ssize_t **>calloc(count + 1, sizeof(Py_ssize_t *))
-    cdef Pass *forms = <Pass *>calloc(count + 1, sizeof(Pass))
-    cdef bint *doubles = <bint *>calloc(count + 1, sizeof(bint))
-    cdef double *sums = <double *>malloc(strips.size * most * sizeof(double))
+    job.wants = <Wanted *>calloc(count + 1, sizeof(Wanted))
+    job.places = <const Py_ssize_t **>calloc(count + 1, sizeof(Py_ssize_t *))
+    job.forms = <Pass *>calloc(count + 1, sizeof(Pass))
+    job.doubles = <bint *>calloc(count + 1, sizeof(bint))
     try:
-        if wants == NULL or places_of == NULL or forms == NULL or doubles == NULL or sums == NULL:
+        if job.wants == NULL or job.places == NULL or job.forms == NULL or job.doubles == NULL:
             raise MemoryError
         for k in range(count):
             one, places = passes[k], columns[k]
             same(one.n, strips.n)
             if not places.shape[0]:
                 continue
-            shape = <double[:1, :places.shape[0]]>sums
-            one.wish(&wants[k], weights[k], shape, held)
-            wants[k].out, places_of[k], forms[k], doubles[k] = sums, &places[0], one.pass_, one.double
-        while not failed and strips.next < strips.n:
-            with nogil:
-                i = taken(&strips.next, strips.size)
-                stop = min(i + strips.size, strips.n)
-                for k in range(count):
-                    if failed or i >= stop or not wants[k].outputs or wants[k].first_panel >= wants[k].last_panel:
-                        continue
-                    wants[k].start, wants[k].stop, wants[k].out_from = i, stop, i
-                    memset(sums, 0, (stop - i) * wants[k].outputs * sizeof(double))
-                    failed = build.pass_double(&forms[k], &wants[k]) if doubles[k] else build.pass_float(&forms[k], &wants[k])
-                    add_columns(sums, i, stop, places_of[k], wants[k].outputs, &out[0, 0], strips.n)
-            PyErr_CheckSignals()
+            one.wish(&job.wants[k], weights[k], places.shape[0], NULL, held)
+            job.places[k], job.forms[k], job.doubles[k] = &places[0], one.pass_, one.double
+        strips.share(class_job, &job.shared, team, helpers)
     finally:
-        free(wants)
-        free(places_of)
-        free(forms)
-        free(doubles)
-        free(sums)
-    if failed:
+        free(job.wants)
+        free(job.places)
+        free(job.forms)
+        free(job.doubles)
+    if job.failed:
         raise MemoryError("no memory for a tile of kernel values")
 
 

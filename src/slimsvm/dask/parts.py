@@ -8,6 +8,7 @@ mapPartitions on a cached RDD in the same way.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from ..checks import check_unmasked
 from ..kernels import Array, InnerKernel, Kernel, Matrix
 from ..metric import Metric
 from ..rows.host import HostRows
-from ..rows.host_against import HostAgainst
+from ..rows.host_matrix import HostMatrix
 from ..rows.precision import FLOAT32_ERROR, Given, Prepared, copied_rows, float32_error, plain_points, squared_norms
 from ..rows.threads import Crew
 from ..rows.tiles import make_tiles
@@ -43,7 +44,7 @@ def for_each(several: list[Any], work: Callable[..., Any], *arguments: Any) -> l
 
 def for_each_own(several: list[Any], work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
     """Return work(part, *its own arguments) for each of several parts."""
-    return [work(part, *own) for part, own in zip(several, arguments, strict=True)]
+    return [work(part, *values) for part, values in zip(several, arguments, strict=True)]
 
 
 def summary(part: Any) -> PartSummary:
@@ -145,35 +146,35 @@ def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array, metri
         return make_tiles(kernel, rows, plain_points(points, metric), Crew()).product(V)
     there, within = rows.points(points, metric), rows.measured(metric)
     doubtful = (there,) if metric is None else (there, within)
-    worst = max(float32_error(kernel, each, metric) for each in doubtful)
+    worst = max(float32_error(kernel, part, metric) for part in doubtful)
     if rows.values.dtype == np.float32 and worst > FLOAT32_ERROR:
         rows = rows.doubled()
         there, within = rows.points(points, metric), rows.measured(metric)
     return make_tiles(kernel, within, there, Crew()).product(V)
 
 
-def against(rows: Prepared, kernel: Kernel, points: Matrix, *, placed: bool, exact: bool) -> HostAgainst:
+def against(rows: Prepared, kernel: Kernel, points: Matrix, *, placed: bool, exact: bool) -> HostMatrix:
     """Return K(rows, points) of a part, as another part; points that are not `placed` are moved to the centre first."""
     if not placed and rows.centre is not None:
         points = points - rows.centre
-    return HostAgainst(home(kernel, rows), np.asarray(points, dtype=np.float64), placed=True, exact=exact)
+    return HostMatrix(home(kernel, rows), np.asarray(points, dtype=np.float64), placed=True, exact=exact)
 
 
-def answer(matrix: HostAgainst, method: str, *arguments: Any) -> Any:
+def answer(matrix: HostMatrix, method: str, *arguments: Any) -> Any:
     """Return the answer of a method of K(rows, points) of a part."""
     return getattr(matrix, method)(*arguments)
 
 
-def changed(matrix: HostAgainst, method: str, *arguments: Any) -> HostAgainst:
+def changed(matrix: HostMatrix, method: str, *arguments: Any) -> HostMatrix:
     """Return K(rows, points) of a part with other points; the given one does not change."""
-    other = HostAgainst(matrix.rows, matrix.points[:0], placed=True, exact=matrix.exact)
-    other.K, other.points, other.placed, other.prepared = matrix.K, matrix.points, matrix.placed, matrix.prepared
     if method == "first":
-        return other.first(*arguments)
+        return matrix.first(*arguments)  # type: ignore[return-value]
+    other = copy.copy(matrix)
+    other.memory, other.space = matrix.K, None
     getattr(other, method)(*arguments)
     return other
 
 
-def features(matrix: HostAgainst, T: Array) -> Prepared:
+def features(matrix: HostMatrix, T: Array) -> Prepared:
     """Return rows K @ T with the linear kernel, as another part."""
     return matrix.features(T).prepared

@@ -6,21 +6,19 @@ round, a subsample, support vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
+import copy
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed, dense
-from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from ..rows.base import means
-from ..rows.curvatures import RunningCurvatures
 from ..rows.host import HostRows
+from ..rows.kernel_matrix import KernelMatrix
 from ..rows.precision import FLOAT32_ERROR, USUAL, Precision, Prepared, fits_float32, rounding_error
-from ..rows.protocol import Curvatures, Meter, Slopes
+from ..rows.protocol import Meter, Rows
 from ..rows.threads import Crew, one_blas_thread
 from ..rows.tiles import make_tiles
 from . import parts
@@ -46,18 +44,14 @@ def check_metric(X: Partitions, metric: str) -> None:
         )
 
 
-class DaskRows:
+class DaskRows(Rows):
     """n rows with a kernel on the workers of a cluster.
 
     `held` are the parts in the form of tiles, all relative to one centre. `places` are the row numbers of each
     part, `source` the rows before preparation and `index` their numbers in `source`.
     """
 
-    worth_caching = False
-    worth_shrinking = True
-    keeps_vectors = False
-    backpropagates = False
-    outputs_at_once = HostRows.outputs_at_once
+    in_one_place = False
     #: larger than elsewhere, because a round is a round trip to the workers
     working_set = 4096
     spent = 0
@@ -128,12 +122,10 @@ class DaskRows:
 
     @property
     def n(self) -> int:
-        """The number of rows."""
         return self.index.size
 
     @property
     def d(self) -> int:
-        """The number of features."""
         return self.source.shape[1]
 
     def joined(self, found: list[Array]) -> Array:
@@ -156,12 +148,7 @@ class DaskRows:
         self.meter.add(self.n * points.shape[0])
         return self.joined(self.source.gathered(self.held, parts.product_with, self.kernel, dense(points), V, metric))
 
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Raise NotImplementedError: `check_metric` refuses a learned metric before a fit begins."""
-        raise NotImplementedError("a metric is learned from rows on one machine")
-
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:  # noqa: ARG002
-        """Return K(rows, rows[index]) @ V; there is no cache."""
         self.meter.add(self.n * index.size)
         values, norms = self._fetched(index)
         return self.joined(self.source.gathered(self.held, parts.product, self.kernel, values, norms, V))
@@ -202,86 +189,31 @@ class DaskRows:
         """Return the parts that have some rows, with the places of these rows in `index` and their numbers in the part."""
         if self.in_order:
             return locate(index, self.source.offsets)
-        found = []
+        owners = []
         for number, place in enumerate(self.places):
             where = np.flatnonzero(np.isin(index, place))
             if where.size:
                 order = np.argsort(place, kind="stable")
-                found.append((number, where, order[np.searchsorted(place, index[where], sorter=order)]))
-        return found
-
-    def on_demand(self) -> None:
-        """Return None: each kernel row would be a round trip."""
-
-    def pairs_on_demand(self, largest: int) -> None:
-        """Return None: so is each pair's."""
-
-    def dual_vectors(self, problem: Any, working: Array) -> None:
-        """Return None: the client process keeps the vectors of dual problems."""
-
-    def buffer(self, size: int) -> Array:
-        """Return memory for blocks, which the client process computes."""
-        return np.empty(size, self.dtype)
-
-    def main_features(self, most: int) -> None:
-        """Return None: points have all features."""
-
-    def on_features(self, features: Array) -> Any:
-        """Raise ValueError: only sparse rows of the host have such a form."""
-        raise ValueError(f"rows on a cluster have points of all {self.d} features, not of {features.size}")
-
-    def spanned(self, wide: int, several: int, share: float) -> None:
-        """Return None: points move in all features."""
+                owners.append((number, where, order[np.searchsorted(place, index[where], sorter=order)]))
+        return owners
 
     def diagonal(self) -> Array:
-        """Return k(x_i, x_i) for each row."""
         homes = self.source.submitted(self.held, _home, self.kernel)
         self.meter.add(self.n)
         return self.joined(self.source.gathered(homes, _diagonal))
 
-    # Few points, in the client process.
-
-    def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
-        """Return K(A, B) in float64 for a few points."""
-        B = A if B is None else B
-        self.meter.add(A.shape[0] * B.shape[0])
-        A, B = (A, B) if placed else (self.inward(A), self.inward(B))
-        return self.kernel(self.kernel.inside(A), B)
-
-    def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
-        """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j."""
-        self.meter.add(A.shape[0] * Z.shape[0])
-        return self.kernel.pullback(self.kernel.inside(A), Z, K, W)
-
-    def inward(self, points: Matrix) -> Array:
-        """Return points relative to the rows' centre, dense float64."""
-        placed = dense(points).astype(np.float64)
-        return placed if self.centre is None else placed - self.centre
-
-    def outward(self, placed: Array) -> Array:
-        """Return points relative to the centre as points of an expansion."""
-        return self.kernel.inside(placed.copy() if self.centre is None else placed + self.centre)
-
     # Some of the rows.
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as points of an expansion."""
         return self.kernel.points(self.source[self.index[index]], self.ids[index])
 
     def mean(self, index: Array) -> Array:
-        """Return the mean of some rows, (1, d)."""
         return self.source[self.index[index]].mean(axis=0, dtype=np.float64)[None]
 
     def means(
         self, index: Array, count: int, rng: np.random.Generator, *, rounds: int, weights: Array | None = None
     ) -> Array:
-        """Return the centres of at most `count` clusters of some rows, by k-means."""
         return means(self.source[self.index[index]], count, rounds, rng, weights)
-
-    def sample(self, most: int, rng: np.random.Generator) -> Array:
-        """Return the numbers of all rows, or a sorted random subset of `most` of them."""
-        rows = np.arange(self.n)
-        return rows if rows.size <= most else np.sort(rng.choice(rows, most, replace=False))
 
     def subset(self, index: Array) -> Any:
         """Return some of the rows: in the client process if they are few, else on the workers."""
@@ -302,21 +234,15 @@ class DaskRows:
         return HostRows(self.kernel, points, self.meter, self.cache_mb if cache else 0.0, 0.0 if exact else self.error)
 
     def fetch(self, index: Array) -> HostRows:
-        """Return some of the rows in the client process, with float64 kernel values."""
         return HostRows(self.kernel, self.source[self.index[index]], self.meter, 0.0, 0.0, self.ids[index])
 
-    def against(self, points: Matrix, *, exact: bool = True) -> DaskAgainst:
+    def against(self, points: Matrix, *, exact: bool = True) -> DaskMatrix:
         """Return a handle on K(rows, points)."""
-        return DaskAgainst(self, self.inward(points), exact=exact)
+        return DaskMatrix(self, self.inward(points), exact=exact)
 
-    def moving(self, placed: Array, *, exact: bool = False) -> DaskAgainst:
+    def moving(self, placed: Array, *, exact: bool = False) -> DaskMatrix:
         """Return a handle on K between the rows and points that move."""
-        return DaskAgainst(self, placed, exact=exact)
-
-    def share_out(self, work: Callable[[int], None], count: int) -> None:
-        """Call work(k) for each k in range(count), one after the other: each of them uses the whole cluster."""
-        for number in range(count):
-            work(number)
+        return DaskMatrix(self, placed, exact=exact)
 
 
 def open_parts(
@@ -344,143 +270,104 @@ class LocalRows(HostRows):
         self.source, self.index = rows.source, rows.index[index]
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as points of an expansion."""
         return self.kernel.points(self.source[self.index[index]], self.ids[index])
 
     def mean(self, index: Array) -> Array:
-        """Return the mean of some rows, (1, d)."""
         return self.outward(self.prepared.values[index].mean(axis=0, dtype=np.float64)[None])
 
     def means(
         self, index: Array, count: int, rng: np.random.Generator, *, rounds: int, weights: Array | None = None
     ) -> Array:
-        """Return the centres of at most `count` clusters of some rows, by k-means."""
         return means(self.outward(self.prepared.values[index].astype(np.float64)), count, rounds, rng, weights)
 
     def subset(self, index: Array) -> LocalRows:
-        """Return some of the rows."""
         part = super().subset(index)
         part.index = self.index[index]  # type: ignore[attr-defined]
         return part  # type: ignore[return-value]
 
     def fetch(self, index: Array) -> HostRows:
-        """Return some of the rows with float64 kernel values."""
         return HostRows(self.kernel, self.source[self.index[index]], self.meter, 0.0, 0.0, self.ids[index])
 
 
-class DaskAgainst:
+class DaskMatrix(KernelMatrix):
     """K(rows, points), in parts where the rows are; sums over rows are added up from the parts in their order."""
 
-    def __init__(self, rows: DaskRows, placed: Array, *, exact: bool, held: list[Any] | None = None) -> None:
-        self.rows, self.placed, self.exact = rows, placed, exact
-        self.held = self._opened(placed) if held is None else held
+    def __init__(self, rows: DaskRows, placed: Array, *, exact: bool) -> None:
+        self.rows, self.points, self.exact = rows, placed, exact
+        self._fill(placed)
 
-    def _opened(self, placed: Array) -> list[Any]:
+    def _fill(self, points: Matrix, metric: Metric | None = None) -> None:
+        if metric is not None:
+            raise NotImplementedError("rows on a cluster have no kernel values in a metric; give metric='fixed'")
+        rows, submit = self.rows, self.rows.source.client.submit
+        rows.meter.add(rows.n * points.shape[0])
+        settings = {"placed": True, "exact": self.exact, "pure": False}
+        self.held = [submit(parts.against, part, rows.kernel, points, **settings) for part in rows.held]
+        self.size = points.shape[0]
+
+    def _changed(self, points: Array, method: str, argument: Any) -> None:
+        """Set other points, which a method of each part's matrix makes."""
+        self.points, self.size = points, points.shape[0]
+        self.held = self.rows.source.submitted(self.held, parts.changed, method, argument)
+
+    def append(self, points: Matrix) -> None:
+        placed = self.rows.inward(points)
         self.rows.meter.add(self.rows.n * placed.shape[0])
-        source, kernel = self.rows.source, self.rows.kernel
-        return [
-            source.client.submit(parts.against, part, kernel, placed, placed=True, exact=self.exact, pure=False)
-            for part in self.rows.held
-        ]
+        self._changed(np.vstack([self.points, placed]), "append", placed)
 
-    @property
-    def size(self) -> int:
-        """The number of points."""
-        return self.placed.shape[0]
+    def keep(self, columns: Array) -> None:
+        self._changed(self.points[columns], "keep", columns)
+
+    def first(self, size: int) -> DaskMatrix:
+        part = copy.copy(self)
+        part._changed(self.points[:size], "first", size)
+        return part
 
     def _all(self, method: str, *arguments: Any) -> list[Any]:
         return self.rows.source.gathered(self.held, parts.answer, method, *arguments)
 
-    def _each(self, method: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
+    def _sums(self, method: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """Return the answer of each part to its own arguments."""
         return self.rows.source.each(self.held, parts.answer, [(method, *own) for own in arguments])
 
-    # Points.
-
-    def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
-        """Evaluate K for other points and return the new K @ V; with a metric, rows `backpropagate`."""
-        if metric is not None:
-            raise NotImplementedError("rows on a cluster have no kernel values in a metric; see Rows.backpropagates")
-        self.placed, self.held = placed, self._opened(placed)
-        return self.times(V)
-
-    def append(self, points: Matrix) -> None:
-        """Add points after the others."""
-        placed = self.rows.inward(points)
-        self.rows.meter.add(self.rows.n * placed.shape[0])
-        self.placed = np.vstack([self.placed, placed])
-        self.held = self.rows.source.submitted(self.held, parts.changed, "append", placed)
-
-    def keep(self, columns: Array) -> None:
-        """Keep some of the points, in this order, and drop the others."""
-        self.placed, self.held = (
-            self.placed[columns],
-            self.rows.source.submitted(self.held, parts.changed, "keep", columns),
-        )
-
-    def first(self, size: int) -> DaskAgainst:
-        """Return a handle on the first points."""
-        held = self.rows.source.submitted(self.held, parts.changed, "first", size)
-        return DaskAgainst(self.rows, self.placed[:size], exact=self.exact, held=held)
-
-    # Answers.
-
     def times(self, V: Array) -> Array:
-        """Return K @ V, (n, q)."""
         return self.rows.joined(self._all("times", V))
 
     def column(self, point: int) -> Array:
-        """Return the kernel values of one point, (n,)."""
         return self.rows.joined(self._all("column", point))
 
     def nearest(self) -> Array:
-        """Return for each row the number of the point with the largest kernel value, (n,)."""
         return self.rows.joined(self._all("nearest"))
 
     def largest_square(self) -> float:
-        """Return the largest squared kernel value."""
         return max(self._all("largest_square"))
 
     def back(self, W: Array, rows: Array | None = None) -> Array:
-        """Return K[rows].T @ W, (m, q)."""
         if rows is not None:
             whole = np.zeros((self.rows.n, W.shape[1]))
             np.add.at(whole, rows, W)
             W = whole
-        return np.sum(self._each("back", [(own,) for own in self.rows.dealt(W)]), axis=0)
+        return np.sum(self._sums("back", [(own,) for own in self.rows.dealt(W)]), axis=0)
 
     def curvature(self, rows: Array, weights: Array, since: int = 0) -> Array:
-        """Return the sum over some rows of w d d' with d = (1, k_1 .. k_m), or its columns from `since` on."""
         chosen = np.bincount(rows, minlength=self.rows.n)
         arguments = [
             (np.repeat(np.arange(own.size), own), given, since)
             for own, given in zip(self.rows.dealt(chosen), self.rows.dealt(weights), strict=True)
         ]
-        return np.sum(self._each("curvature", arguments), axis=0)
-
-    def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:  # noqa: ARG002
-        """Return curvatures of `count` outputs."""
-        return RunningCurvatures(self, count)
+        return np.sum(self._sums("curvature", arguments), axis=0)
 
     def pullback(self, W: Array, V: Array) -> Array:
-        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points z_j, (m, d)."""
         self.rows.meter.add(int(W.any(axis=1).sum()) * self.size)
-        return np.sum(self._each("pullback", [(own, V) for own in self.rows.dealt(W)]), axis=0)
-
-    def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
-        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) by the points and by the metric in which they moved."""
-        self.rows.meter.add(self.rows.n * self.size)
-        found = self._each("metric_pullback", [(own, V, metric) for own in self.rows.dealt(W)])
-        return MetricGradient(*(np.sum([getattr(part, each.name) for part in found], axis=0) for each in fields(found[0])))
+        return np.sum(self._sums("pullback", [(own, V) for own in self.rows.dealt(W)]), axis=0)
 
     def group_means(self, group: Array, weights: Array) -> Array:
-        """Return the weighted mean of K's rows in each group, (groups, m)."""
         total = np.bincount(group, weights)
         shares = np.zeros((group.size, total.size))
         shares[np.arange(group.size), group] = weights / total[group]
         return self.back(shares).T
 
     def features(self, T: Array) -> DaskRows:
-        """Return rows K @ T with the linear kernel, on the workers."""
         source = self.rows.source
         held = source.submitted(self.held, parts.features, T)
         values = Partitions(source.client, source.submitted(held, _values))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from ..progress import History, Printed, silent
+from ..run import History, Printed, silent
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from ..goals import CLASSIFIERS
 from ..importers.around import unwrapped
 from ..kernels import Array, Matrix
-from ..progress import History, Printed, silent
-from ..run import Run
+from ..run import History, Printed, Run, silent
 from .machines import Fitted
 from .resume import Interrupted, was_interrupted
 from .shrink import Shrinking, Surroundings, ending_in
@@ -48,24 +47,24 @@ def compress(
     Parameters
     ----------
     model : estimator
-        A fitted SlimSVC, SlimSVR or SlimOneClassSVM; an SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge of one output, or
-        GaussianProcessRegressor (its mean; rbf, with a constant or not) of scikit-learn; an SVM of scikit-learn-intelex
-        or cuML; a LIBSVM file read by `slimsvm.load`; or a Pipeline, TransformedTargetRegressor,
-        GridSearchCV or other search with one of them in it. It is not changed.
+        A fitted SlimSVC, SlimSVR or SlimOneClassSVM; an SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge or
+        GaussianProcessRegressor (its mean; rbf, with a constant or not) of scikit-learn; a MultiOutputRegressor of them; an
+        SVM of scikit-learn-intelex or cuML; a LIBSVM file read by `slimsvm.load`; or a Pipeline,
+        TransformedTargetRegressor, GridSearchCV or other search with one of them in it. It is not changed.
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
         Rows like those of the model's training, before the transformers of a Pipeline; best the same rows. Without rows,
         the support vectors and random points between pairs of them are used instead. These lie near the boundary of a
         classifier and not where rows are dense, and have no true labels. So the small model is good near them only, and its
         validation errors are differences to the full model there.
-    y : array-like of shape (n_samples,), default=None
+    y : array-like of shape (n_samples,) or (n_samples, n_targets), default=None
         Labels or target values of the rows. Without them a small model learns the predictions of the full one, with its
         mistakes. Novelty detectors take none.
     budget : int, float, str or tuple of them, default=None
         What the small model may cost, as in `SlimSVC`: 64 support vectors, 0.1 of the model's, "4 KB" of exported C or
         "20 us" for a prediction; those of a Pipeline include its scalers. None: no limit.
     tolerance : float, default=None
-        Keep the smallest model whose validation error is within this much of the full one's, less one standard error of
-        the difference. The full one is judged by rows that it has not seen: by `X_val` and `y_val`; or, where X is what
+        Keep the smallest model whose validation error is within this much of the full one's, less half a standard error
+        of the difference. The full one is judged by rows that it has not seen: by `X_val` and `y_val`; or, where X is what
         it was trained on, by models that are trained like it without the validation rows (a model that does not say how
         it was trained, such as a LIBSVM file, then needs `X_val`); or by a part of X. Without y, predictions
         of the full model are the labels. `path_` tells which it was, the full model's error and the limit. With
@@ -213,11 +212,14 @@ def _shrunk_on_transformed_targets(model: Any, X: Matrix | None, y: Any, machine
         y = _transformed(model, y)
     if machine.held_out is not None:
         machine = replace(machine, held_out=(machine.held_out[0], _transformed(model, machine.held_out[1])))
-    whole = copy.copy(model)
-    whole.regressor = whole.regressor_ = _shrunk(model.regressor_, X, y, machine)
-    return whole
+    changed = copy.copy(model)
+    changed.regressor = changed.regressor_ = _shrunk(model.regressor_, X, y, machine)
+    return changed
 
 
 def _transformed(model: TransformedTargetRegressor, y: Any) -> Array:
     """Return targets as the regressor inside sees them."""
+    given = np.asarray(y)
+    if given.ndim == 2 and given.shape[1] > 1:
+        return np.asarray(model.transformer_.transform(given))
     return np.asarray(model.transformer_.transform(column_or_1d(y, warn=True).reshape(-1, 1))).ravel()

@@ -21,11 +21,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from ..clock import Deadline, check_time_limit
 from ..kernels import Array, Matrix
 from ..parameters import Parameter, estimator, parameter
-from ..progress import silent
-from ..run import NO_CHECKPOINT, Checkpoint
+from ..run import NO_CHECKPOINT, Checkpoint, silent
 from ..selection.cells import groups_of, results_table
-from ..selection.scoring import check_scorer_name
-from ..warning import warn_user
+from ..selection.judge import check_scorer_name
+from ..text import warn_user
 from .choosing import Samples, Search, Split
 from .resume import CheckpointFile, Interrupted, fingerprint, identity_of, place_and_seconds
 from .svc import SlimSVC
@@ -150,6 +149,11 @@ class GridChoice(MetaEstimatorMixin, BaseEstimator):
         splits_with, score_with = self._routed(sample_weight, params)
         given_X = X
         X, y = training_rows(template, X, y, least=2)
+        if y.ndim > 1:
+            raise ValueError(
+                f"{type(self).__name__} chooses the settings of one target, and y has {y.shape[1]} columns; give one of "
+                "them, or choose for all by scikit-learn's GridSearchCV around a SlimSVR"
+            )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         _check_no_negative(weights)
         splits = self._splits(X, y, template, splits_with)
@@ -301,13 +305,12 @@ class GridChoice(MetaEstimatorMixin, BaseEstimator):
         self.C_, self.kernel_ = self.best_params_["C"], self.best_params_["kernel"]
 
     def _fit_best(self, X: Any, y: Any, sample_weight: Any, deadline: Deadline) -> None:
-        """Fit the best cell to all rows."""
         best = clone(self._given()).set_params(**self.best_params_)
-        own = best.time_limit
+        limit = best.time_limit
         if deadline.left is not None:
-            best.set_params(time_limit=deadline.left if own is None else min(own, deadline.left))
+            best.set_params(time_limit=deadline.left if limit is None else min(limit, deadline.left))
         best.fit(X, y, sample_weight)
-        self.best_estimator_ = best.set_params(time_limit=own)
+        self.best_estimator_ = best.set_params(time_limit=limit)
         self.gamma_ = getattr(best.model_.kernel, "gamma", None)
 
     def _best(self) -> Any:
@@ -361,7 +364,6 @@ def _takes_weights(scorer: Any) -> bool:
 
 
 def _routes() -> bool:
-    """Return whether scikit-learn's metadata routing is on."""
     return bool(get_config()["enable_metadata_routing"])
 
 
@@ -467,6 +469,5 @@ class SlimSVRCV(RegressorMixin, GridChoice):
     epsilons: Sequence[float] | None = searched("epsilons")
 
     def _choose(self, table: dict[str, Any]) -> None:
-        """Set the best cell."""
         super()._choose(table)
         self.epsilon_ = self.best_params_.get("epsilon", self._given().epsilon)

@@ -14,22 +14,25 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..clock import Deadline, check_time_limit
-from ..importers.scalers import make_scaler, resolve_scale
+from ..importers.around import make_scaler, resolve_scale
 from ..kernels import Array
 from ..tables.preparation import is_table, table_preparation
-from ..text import short
-from ..warning import warn_user
-from .near_rows import rows_near
+from ..text import short, warn_user
 from .svc import SlimSVC
 from .svr import SlimSVR, in_units_of
-from .teachers import Softener, Teacher, folds_of, out_of_fold
+from .teachers import Softener, Teacher, folds_of, out_of_fold, rows_near
 from .validation import seed_of
 
 #: students are compared on one fold of FOLDS, and on more folds until there are ENOUGH_ROWS validation rows. More of them:
 #: a student of the teacher is kept by chance more rarely, and more time
-FOLDS, ENOUGH_ROWS = 5, 1000
-#: the weights of the teacher's targets beside the labels that are tried
-SHARES = (0.5, 1.0)
+FOLDS, ENOUGH_ROWS = 5, 2000
+#: standard errors by which a student of the teacher must be better than that of labels: LIKELY where the teacher is better
+#: by CLEARLY, else UNLIKELY; and the difference at which no more folds are used. Higher: the labels are kept more often
+LIKELY, UNLIKELY, CLEARLY, DECIDED = 0.5, 1.5, 2.0, 3.0
+#: the weights of the teacher's targets beside the labels that are tried, for classes and for values
+SHARES = {True: (0.25, 0.5), False: (0.5, 1.0)}
+#: students of all rows, of which the one most like the teacher is returned: some begin in a poor place. More: more time
+TURNS = 3
 #: the students by name: of labels alone, and what the name of one that learns from made rows ends in
 PLAIN, MADE = "labels", " and made rows"
 #: made rows at most; more: more time
@@ -71,9 +74,9 @@ def distill(
 
     The student is fitted to the labels, to the teacher's probabilities or values, or to a mean of both, and also to rows
     made near the given ones, which the teacher labels. Validation rows decide which of these is kept: the labels alone,
-    unless another student is better by more than the standard error of the difference. A teacher's outputs
-    for rows of its own training say little more than their labels do, so those used are of clones that were trained without
-    the row.
+    unless another student is better by more than half a standard error of the difference, or by more than one and a half
+    where the teacher itself is not clearly better. A teacher's outputs for rows of its own training say little more than
+    their labels do, so those used are of clones that were trained without the row.
 
     Parameters
     ----------
@@ -131,6 +134,10 @@ def distill(
     check_time_limit(time_limit)
     deadline, seed = Deadline(time_limit), seed_of(random_state)
     X = X if hasattr(X, "shape") else np.asarray(X)
+    if y is not None and len(np.shape(y)) == 2 and np.shape(y)[1] > 1:
+        raise ValueError(
+            f"y has {np.shape(y)[1]} columns, and a student has one target; distil one teacher for each of them"
+        )
     given = Teacher.of(teacher, None if y is None else column_or_1d(y), X.shape[1] if len(X.shape) == 2 else None)
     rows = _Rows.of(given, X, y, X_unlabelled, sample_weight, groups)
     return _Trial(rows, _template(student, rows, budget, seed), cv, seed, deadline, verbose).best()
@@ -257,35 +264,54 @@ class _Trial:
 
     def best(self) -> Any:
         """Return the student that is clearly better than that of labels on validation rows, or that; fitted to all rows."""
-        splits = self.rows.splits(self.seed)
-        names = {f"teacher {share:g}": share for share in SHARES}
+        splits, left = self.rows.splits(self.seed), self._names()
         for number, (train, validation) in enumerate(splits):
             if self.lessons and self.deadline.over:
                 break
             lesson = _Lesson.of(self.rows, train, validation, self.cv, self.seed, self.deadline)
             self.lessons.append(lesson)
-            left = 2 * (len(splits) - number) + 1
-            self._try(PLAIN, lesson, left + len(names) + 1)
-            if number == 0:
-                for place, name in enumerate(names):
-                    self._try(name, lesson, left + len(names) - place)
-                soft = min((name for name in self.losses if name != PLAIN), key=self._error, default=None)
-                if soft is not None:
-                    self._try(soft + MADE, lesson, left)
-                    soft = min(soft, soft + MADE, key=self._error)
-            elif soft is not None:
-                self._try(soft, lesson, left)
-        kept = PLAIN if soft is None or not self._is_better(soft) else soft
-        fitted = self._fitted(self._whole(), np.arange(self.rows.labels.size), kept, 1)
+            fits = 2 * (len(splits) - number) + len(left)
+            for place, name in enumerate([PLAIN, *left]):
+                self._try(name, lesson, fits - place)
+            left = sorted((name for name in left if name in self.losses), key=self._error)[: 2 if number == 0 else 1]
+            if number > 0 and left and abs(self._advantage(left[0])) > DECIDED:
+                break
+        kept = left[0] if left and self._advantage(left[0]) > self._needed() else PLAIN
+        fitted = self._final(kept)
         fitted.distillation_ = self._result(kept)
         return fitted
 
-    def _is_better(self, name: str) -> bool:
-        """Return whether a student's error is below that of labels by more than its standard error."""
+    def _final(self, kept: str) -> Any:
+        """Return the student fitted to all rows: of several, the one that is most like the teacher on rows made anew."""
+        lesson, everything, tried = self._whole(), np.arange(self.rows.labels.size), []
+        for turn in range(1 if kept == PLAIN else TURNS):
+            if turn and self.deadline.over:
+                break
+            tried.append(self._fitted(lesson, everything, kept, TURNS - turn, turn))
+        if len(tried) == 1:
+            return tried[0]
+        rows = [*self._made(tried[0], self.rows.X, TURNS), self.rows.X][0]
+        wanted = _answers(lesson.teacher, rows)
+        known = np.flatnonzero(_known(wanted))
+        rows, wanted, classes = _safe_indexing(rows, known), wanted[known], self.rows.teacher.classes
+        labels = wanted if classes is None else classes[wanted.argmax(axis=1)]
+        return min(tried, key=lambda student: _losses(student.predict(rows), labels, self.rows).mean())
+
+    def _names(self) -> list[str]:
+        """Return the students that are tried beside that of labels."""
+        shares = SHARES[self.rows.teacher.classes is not None]
+        return [f"teacher {share:g}{form}" for form in ([""] if issparse(self.rows.X) else [MADE, ""]) for share in shares]
+
+    def _advantage(self, name: str) -> float:
+        """Return by how many standard errors a student's error is below that of labels."""
         count = len(self.losses[name])
         off = np.concatenate(self.losses[PLAIN][:count]) - np.concatenate(self.losses[name])
-        mean, deviation = self._mean_and_error(off)
-        return mean > deviation
+        return _in_standard_errors(*self._mean_and_error(off))
+
+    def _needed(self) -> float:
+        """Return the advantage for which a student of the teacher is kept: less, where the teacher is clearly better."""
+        off = np.concatenate(self.losses[PLAIN]) - np.concatenate([lesson.losses for lesson in self.lessons])
+        return LIKELY if _in_standard_errors(*self._mean_and_error(off)) > CLEARLY else UNLIKELY
 
     def _whole(self) -> _Lesson:
         """Return the lesson of all rows: the teacher's outputs of the rows that clones have not seen."""
@@ -302,25 +328,27 @@ class _Trial:
             return
         fitted = self._fitted(lesson, lesson.train, name, left)
         predicted = fitted.predict(_safe_indexing(self.rows.X, lesson.validation))
-        found = _losses(predicted, self.rows.labels[lesson.validation], self.rows)
-        self.losses.setdefault(name, []).append(found)
+        losses = _losses(predicted, self.rows.labels[lesson.validation], self.rows)
+        self.losses.setdefault(name, []).append(losses)
         if self.verbose:
             print(f"{name}: error {self._error(name):.4g} (teacher {self._teacher_error():.4g})")
 
-    def _fitted(self, lesson: _Lesson, chosen: Array, name: str, left: int) -> Any:
-        """Return a student fitted to these rows and what its name says."""
+    def _fitted(self, lesson: _Lesson, chosen: Array, name: str, left: int, turn: int = 0) -> Any:
+        """Return a student fitted to these rows and what its name says; another one at each turn."""
         rows, share = self.rows, 0.0 if name == PLAIN else float(name.removesuffix(MADE).split()[-1])
         model: Any = clone(self.template)
         svm = model.steps[-1][1] if isinstance(model, Pipeline) else model
         if self.deadline.left is not None:
             svm.set_params(time_limit=max(self.deadline.left / left, 1e-3))
+        if turn:
+            svm.set_params(random_state=self.seed + turn)
         X, y, weights = _safe_indexing(rows.X, chosen), rows.labels[chosen], rows.weights[chosen]
         if name == PLAIN:
             return _fit(model, X, y, weights, None)
         targets = _mixed(rows, lesson.targets[chosen], y, share)
         more = [rows.further] if rows.further is not None else []
         if name.endswith(MADE):
-            more += self._made(model, X)
+            more += self._made(model, X, turn)
         for further in more:
             answers = _softened(lesson.teacher, lesson.softener, further)
             known = np.flatnonzero(_known(answers))
@@ -334,16 +362,15 @@ class _Trial:
         svm.set_params(trainer=None)
         return _fit(model, X, y, weights, targets[:, np.isin(rows.teacher.classes, y)])
 
-    def _made(self, model: Any, X: Any) -> list[Any]:
-        """Return rows made near the given ones; none where they cannot be made."""
+    def _made(self, model: Any, X: Any, turn: int) -> list[Any]:
+        """Return rows made near the given ones, others at each turn; none where they cannot be made."""
         if issparse(X):
             return []
         prepared = clone(model[:-1]).fit_transform(X) if isinstance(model, Pipeline) else np.asarray(X)
-        made = rows_near(X, prepared, min(X.shape[0], MOST_MADE), np.random.default_rng(self.seed))
+        made = rows_near(X, prepared, min(X.shape[0], MOST_MADE), np.random.default_rng(self.seed + turn))
         return [] if made is None else [made]
 
     def _weights(self, count: int) -> Array:
-        """Return the weights of the validation rows of the first folds."""
         return np.concatenate([self.rows.weights[lesson.validation] for lesson in self.lessons[:count]])
 
     def _error(self, name: str) -> float:
@@ -370,12 +397,16 @@ class _Trial:
         return Distillation(self._teacher_error(), errors[PLAIN], errors[kept], deviation, kept, errors)
 
 
+def _in_standard_errors(mean: float, error: float) -> float:
+    return mean / error if error else np.sign(mean) * np.inf if mean else 0.0
+
+
 def _mixed(rows: _Rows, targets: Array, labels: Array, share: float) -> Array:
     """Return targets of rows: labels, and the teacher's with this share."""
     classes = rows.teacher.classes
-    own = labels if classes is None else (labels[:, None] == classes).astype(np.float64)
-    both = (1 - share) * own + share * targets
-    return np.where(np.isnan(both), own, both)
+    truth = labels if classes is None else (labels[:, None] == classes).astype(np.float64)
+    both = (1 - share) * truth + share * targets
+    return np.where(np.isnan(both), truth, both)
 
 
 def _known(outputs: Array) -> Array:
@@ -412,12 +443,11 @@ def _losses(predicted: Array, labels: Array, rows: _Rows) -> Array:
     classes = rows.teacher.classes
     if classes is None:
         return np.asarray(np.square(predicted - labels) / (np.var(rows.labels) or 1.0))
-    found = classes[predicted.argmax(axis=1)] if predicted.ndim == 2 else predicted
-    return np.asarray(found != labels, dtype=np.float64)
+    classes_found = classes[predicted.argmax(axis=1)] if predicted.ndim == 2 else predicted
+    return np.asarray(classes_found != labels, dtype=np.float64)
 
 
 def _stacked(X: Any, more: Any) -> Any:
-    """Return rows of both."""
     if issparse(X):
         return sparse_vstack([X, more]).tocsr()
     if isinstance(X, np.ndarray):

@@ -10,9 +10,8 @@ from scipy.sparse import csr_array, issparse
 
 from ..kernels import Array, InnerKernel, Linear, Matrix, Precomputed
 from ..model import Expansion, Status
-from ..rows.array_prediction import PlacedPoints
 from ..rows.homes import open_backend, open_rows
-from ..rows.prediction import kernel_error
+from ..rows.prediction import PlacedPoints, kernel_error
 
 #: the most coefficients that a device holds, zeros of pairs of classes included; with more, each class has its own products
 MOST_PLACED = 1 << 26
@@ -113,13 +112,13 @@ def rows_equal_to(points: Matrix, X: Matrix) -> Array | None:
 
 def equal_rows(points: Matrix, X: Matrix) -> Array:
     """Return for each point the number of the first row that equals it, or -1."""
-    wanted, found = [_bytes_of(points, number) for number in range(points.shape[0])], dict[bytes, int]()
+    wanted, numbers = [_bytes_of(points, number) for number in range(points.shape[0])], dict[bytes, int]()
     names = set(wanted)
     for number in _candidates(points, X):
         name = _bytes_of(X, number)
         if name in names:
-            found.setdefault(name, int(number))
-    return np.array([found.get(name, -1) for name in wanted], dtype=np.intp)
+            numbers.setdefault(name, int(number))
+    return np.array([numbers.get(name, -1) for name in wanted], dtype=np.intp)
 
 
 def _candidates(points: Matrix, X: Matrix) -> Array:

@@ -14,13 +14,11 @@ from ..goals import Goal, OneVsOne
 from ..kernels import Array, Kernel, Matrix
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients, PairTargets, pairs_of
-from ..progress import silent
 from ..rows.homes import open_rows
-from ..rows.matrix import MatrixRows
+from ..rows.host import MatrixRows
 from ..rows.protocol import Meter, Rows
-from ..rows.spaces import Spaces
-from ..rows.threads import Crew, blocks, thread_count
-from ..run import Run
+from ..rows.threads import Crew, Spaces, blocks, thread_count
+from ..run import Run, silent
 from ..solvers.fold_by_fold import fold_by_fold
 from ..solvers.folded_path import FoldedPath, FoldedProblem, Memory
 from ..solvers.matrix_path import Copies, MatrixProblem, Solved, solutions
@@ -267,11 +265,8 @@ class Solver:
 
     def values(self, index: Array, columns: Array) -> Array:
         """Return kernel values between some rows."""
-        if self.K is None:
-            return self.rows.block(index, columns)
-        values = np.empty((index.size, columns.size), self.rows.dtype)
-        core.gathered(self.K, index, columns, values)
-        return values
+        rows = self.rows if self.K is None else MatrixRows(self.rows, self.K, Crew())
+        return rows.block(index, columns)
 
 
 def _pair_model(rows: Rows, targets: PairTargets, dual: Array, bias: Array, fold: int) -> Expansion:

@@ -9,8 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..goals import CLASSIFIERS, Novelty, Regression
-from ..importers.imported import NO_CLASSES, Imported
-from ..importers.models import import_model
+from ..importers.models import NO_CLASSES, Imported, import_model
 from .base import KernelMachine
 from .one_class import SlimOneClassSVM
 from .svc import SlimSVC

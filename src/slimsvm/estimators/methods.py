@@ -15,11 +15,10 @@ from ..checks import check_at_least, check_count, check_positive
 from ..goals import Goal, OneVsRest
 from ..kernels import Array, Kernel
 from ..reducers import REDUCERS, Reducer
-from ..text import nearest, short
+from ..text import nearest, short, warn_user
 from ..trainers import TRAINERS
 from ..trainers.base import Trainer
 from ..trainers.frames.online import OnlineTrainer
-from ..warning import warn_user
 
 #: parameters that hold settings, with the table from names to classes
 TABLES: dict[str, dict[str, Any]] = {"trainer": TRAINERS, "reducer": REDUCERS}
@@ -82,11 +81,11 @@ def _settings_in(value: Any, prefix: str) -> dict[str, Any]:
     """Return the settings of an instance by their full names; none for a name."""
     if not _is_settings(value):
         return {}
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for field in dataclasses.fields(value):
         inner = getattr(value, field.name)
-        found |= {prefix + field.name: inner} | _settings_in(inner, f"{prefix}{field.name}__")
-    return found
+        settings |= {prefix + field.name: inner} | _settings_in(inner, f"{prefix}{field.name}__")
+    return settings
 
 
 def _instance(name: str, value: Any) -> Any:
@@ -115,8 +114,8 @@ def _changed(name: str, settings: Any, changes: dict[str, Any]) -> Any:
         else:
             direct[field] = value
     settings = dataclasses.replace(settings, **direct)
-    for field, some in inner.items():
-        part = _changed(f"{name}__{field}", getattr(settings, field), some)
+    for field, inner_changes in inner.items():
+        part = _changed(f"{name}__{field}", getattr(settings, field), inner_changes)
         settings = dataclasses.replace(settings, **{field: part})
     return settings
 

@@ -30,11 +30,10 @@ from ..run import Checkpoint
 from ..selection.path import Path
 from ..selection.problem import Problem
 from ..states import State, StateError, whole
-from ..text import short
+from ..text import short, warn_user
 from ..trainers import TRAINERS
 from ..trainers.base import Trainer
 from ..trainers.frames.online import OnlineTrainer
-from ..warning import warn_user
 from .streams import Stream
 
 #: the version of the states in a file; raised when a method's states change
@@ -227,13 +226,12 @@ def fingerprint(X: Matrix, *columns: Array) -> str:
     parts: list[Any] = [X.data, X.indices, X.indptr] if issparse(X) else [X]
     for part in (*parts, *columns):
         digest.update(f"{part.dtype.str}{part.shape}".encode())
-        for some in blocks(part.shape[0], HASHED_ROWS):
-            digest.update(np.ascontiguousarray(part[some]).data)
+        for block in blocks(part.shape[0], HASHED_ROWS):
+            digest.update(np.ascontiguousarray(part[block]).data)
     return digest.hexdigest()
 
 
 def _words(value: Any) -> str:
-    """Return a setting as text that is the same in every process."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         inner = {field.name: _words(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return f"{type(value).__name__}({inner})"
@@ -323,7 +321,7 @@ def warm_start(estimator: Any, trainer: Any, problem: Problem) -> tuple[Any, ...
     start: Start | None = getattr(estimator, "_start", None)
     if start is None:
         return ()
-    shape = problem.labels.size, problem.goal.outputs
+    shape = problem.n, problem.goal.outputs
     if tuple(start.dual.shape) != shape:
         raise ValueError(
             f"warm_start=True starts from the coefficients of the last fit, {start.dual.shape[0]} rows and "

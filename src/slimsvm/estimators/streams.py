@@ -11,11 +11,22 @@ import numpy as np
 
 from ..goals import Goal, OneVsRest
 from ..kernels import Array, Kernel, Matrix, Precomputed, make_kernel, resolve_gamma
+from ..learning import Learning
 from ..model import Status, Task
+from ..papers.forgetron_rbp import DAMAGE
 from ..rows.homes import open_rows
 from ..trainers import TRAINERS
 from .methods import check_goal, check_weights, finite_cost, is_reduced, make_trainer
-from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
+from .validation import (
+    check_classes,
+    check_costs,
+    check_settings,
+    class_weights,
+    keep_range,
+    seed_of,
+    training_rows,
+    weighted_rows,
+)
 
 #: the estimator's settings that must not change during a stream
 KEPT = ("budget", "tolerance", "kernel", "gamma", "C", "degree", "coef0", "trainer", "epsilon", "nu")
@@ -64,6 +75,7 @@ def learn_batch(estimator: Any, X: Matrix, y: Any, sample_weight: Any, classes: 
     fitted.model_, fitted.goal_ = state.expansion(kernel), goal
     fitted.path_, fitted._support = None, None
     fitted.shape_fit_ = X.shape
+    keep_range(fitted, X, before=None if stream is None else getattr(estimator, "feature_range_", None))
     fitted.n_kernel_evals_ = getattr(estimator, "n_kernel_evals_", 0) + task.rows.meter.evaluations
     fitted.n_iter_, fitted.status_ = state.seen, Status.PASSED
     keep_stream(fitted, trainer, kernel, state)
@@ -82,7 +94,6 @@ def _classes(
 
 
 def _begin(estimator: Any, X: Matrix) -> tuple[Any, Kernel]:
-    """Return the trainer and the kernel of a stream whose first rows are X."""
     if not X.shape[0]:
         raise ValueError("all rows of the first batch have weight 0; give a first batch with positive weights")
     gamma = resolve_gamma(estimator.gamma, X)
@@ -91,7 +102,6 @@ def _begin(estimator: Any, X: Matrix) -> tuple[Any, Kernel]:
 
 
 def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array, weights: Array, goal: Goal) -> Task:
-    """Return the task on the rows of a batch."""
     kernel.check_rows(X)
     known = np.append(weights, 1.0)  # rows of other batches may have weight 1
     check_weights(trainer, known)
@@ -102,9 +112,39 @@ def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array
 
 def keep_stream(estimator: Any, trainer: Any, kernel: Kernel, state: Any) -> None:
     """Set `stream_` to the state that `partial_fit` continues from; remove it if the trainer has none."""
-    estimator.__dict__.pop("stream_", None)
+    for name in ("stream_", "_learning"):
+        estimator.__dict__.pop(name, None)
     if state is not None:
         estimator.stream_ = Stream(trainer, kernel, state, {name: getattr(estimator, name, None) for name in KEPT})
+
+
+def learning_of(estimator: Any) -> Learning | None:
+    """Return how a fitted estimator learns on from each row; None if it is not that of a stream, or was shrunk since."""
+    stream, model = getattr(estimator, "stream_", None), estimator.model_
+    if stream is None:
+        kept: Learning | None = getattr(estimator, "_learning", None)
+        return kept if kept is not None and kept.coef.shape == model.coef.shape else None
+    state = stream.state
+    names = [name for name, kind in TRAINERS.items() if type(stream.trainer) is kind]
+    last = state.expansion(stream.kernel)
+    if not names or model.points.shape != last.points.shape or not np.array_equal(model.coef, last.coef):
+        return None
+    weights = getattr(estimator, "class_weight_", None)
+    if weights is None and getattr(estimator, "class_weight", None) is not None:
+        weights = class_weights(estimator.class_weight, estimator.classes_, estimator.classes_)
+    generator = dict(state.rng.bit_generator.state)
+    return Learning(
+        names[0],
+        int(stream.trainer.budget),
+        state.coef,
+        state.born,
+        int(state.seen),
+        int(state.moves),
+        **{name: getattr(state, name) for name in ("lam", "late", "epsilon", "nu", "maintenance") if hasattr(state, name)},
+        slack=float(state.damage - DAMAGE * state.moves) if hasattr(state, "damage") else 0.0,
+        rng=generator if names[0] == "rbp" else {},
+        weights=None if weights is None or (weights == 1).all() else weights,
+    )
 
 
 def resumed(estimator: Any) -> Stream | None:

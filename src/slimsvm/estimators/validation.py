@@ -72,9 +72,37 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     if kind == "none":
         X = checked_range(validate_data(estimator, X, ensure_min_samples=least, **settings), finite=True)
         return X, np.zeros(X.shape[0])
-    X, y = validate_data(estimator, X, y, y_numeric=kind == "values", ensure_min_samples=least, **settings)
+    y, several = _targets(estimator, y)
+    settings |= {"y_numeric": kind == "values", "multi_output": several}
+    X, y = validate_data(estimator, X, y, ensure_min_samples=least, **settings)
     check_labels(kind, y)
     return checked_range(X, finite=True), y
+
+
+def keep_range(estimator: Any, X: Any, before: Array | None = None) -> None:
+    """Set `feature_range_` to the least and the largest number of each feature of dense rows, and of earlier ones."""
+    estimator.__dict__.pop("feature_range_", None)
+    if isinstance(X, np.ndarray) and X.shape[0] and getattr(estimator, "kernel", None) != "precomputed":
+        found = np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64)
+        if before is not None:
+            found = np.stack([np.minimum(found[0], before[0]), np.maximum(found[1], before[1])])
+        estimator.feature_range_ = found
+
+
+def _targets(estimator: Any, y: Any) -> tuple[Any, bool]:
+    """Return labels or targets, and whether there are several columns of them; raise ValueError where there is one only."""
+    shape = np.shape(y) if hasattr(y, "shape") else np.shape(np.asarray(y, dtype=object))
+    if len(shape) < 2:
+        return y, False
+    if shape[1] == 1:
+        return column_or_1d(y, warn=True), False
+    if len(shape) == 2 and shape[1] and estimator._several_targets:
+        return y, True
+    advice = "SlimSVR takes several targets" if estimator._labels_are == "values" else "fit one classifier for each column"
+    raise ValueError(
+        f"y should be a 1d array of a label for each row, and has the shape {shape}; {type(estimator).__name__} learns one "
+        f"column. Give one of them; {advice}"
+    )
 
 
 def check_labels(kind: str, y: Array) -> None:
@@ -99,7 +127,8 @@ def _device_training_rows(estimator: Any, X: Any, y: Any, *, reset: bool, least:
         raise ValueError(f"X has {rows.shape[0]} rows, but at least {least} are needed")
     if kind == "none":
         return rows, np.zeros(rows.shape[0])
-    y = column_or_1d(np.asarray(y.cpu() if hasattr(y, "cpu") else y.get() if hasattr(y, "get") else y))
+    y, several = _targets(estimator, np.asarray(y.cpu() if hasattr(y, "cpu") else y.get() if hasattr(y, "get") else y))
+    y = y if several else column_or_1d(y)
     check_consistent_length(rows, y)
     check_labels(kind, y)
     return rows, y
@@ -132,8 +161,8 @@ def mapped_rows(X: Any) -> Any:
         return X
     dtype = np.dtype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
     values = empty_like_rows(X, X.shape, dtype)
-    for some in blocks(X.shape[0], BLOCK_ROWS):
-        values[some] = X[some]
+    for block in blocks(X.shape[0], BLOCK_ROWS):
+        values[block] = X[block]
     return values
 
 
@@ -216,12 +245,12 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
     """Return rows, labels, weights and numbers of the rows of positive weight."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     _check_no_negative(weights)
-    kept = np.flatnonzero(weights > 0)
-    if not kept.size:
+    counted = np.flatnonzero(weights > 0)
+    if not counted.size:
         raise ValueError(f"all {weights.size} rows have weight 0, which counts as absent; give some a weight above 0")
-    if kept.size == weights.size:
-        return X, y, weights, kept
-    return gathered(X, kept), y[kept], weights[kept], kept
+    if counted.size == weights.size:
+        return X, y, weights, counted
+    return gathered(X, counted), y[counted], weights[counted], counted
 
 
 def class_probabilities(probabilities: Any, rows: int, n_classes: int) -> Array:

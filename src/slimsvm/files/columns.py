@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from reprlib import repr as short
 from typing import Any
 
-from ..warning import warn_user
+from ..text import warn_user
 
 #: names that mark the column of the labels, in any case of letters; the first one that a table has counts
 LABEL_NAMES = ("label", "labels", "target", "class", "y")

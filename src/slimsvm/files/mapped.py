@@ -19,8 +19,8 @@ from ..kernels import Array, Matrix
 from ..rows.memory import mapped_empty
 from ..rows.precision import SPARSE_DENSITY
 from ..rows.threads import blocks
-from .cells import parquet_cells
 from .columns import Wanted, choose_columns
+from .csv_rows import parquet_cells
 from .decompression import check_unpacked_size
 
 #: rows of a Parquet file that are read at a time, and rows that are checked at a time; more: more memory
@@ -160,10 +160,10 @@ def _pyarrow() -> tuple[Any, Any]:
     return pyarrow, parquet
 
 
-def _dtype_of(schema: Any, kept: list[int]) -> np.dtype:
+def _dtype_of(schema: Any, columns: list[int]) -> np.dtype:
     """Return float32 if that holds all columns exactly, else float64; raise ValueError for columns that are not numbers."""
     kinds = []
-    for number in kept:
+    for number in columns:
         field = schema.field(number)
         try:
             kinds.append(np.dtype(field.type.to_pandas_dtype()))

@@ -3,7 +3,7 @@
 The file is a `container` of a JSON header and arrays. Its header has `slimsvm`, the version that wrote it, and `model`, the
 estimator. Values that JSON does not have are objects with a tag: {"array": name}, {"strings": [...]}, {"tuple": [...]} and
 so on; `_Writer` and `values.Reader` know all tags. A new kernel, goal, trainer or reducer can be saved once it is in its
-table, a new scaler once it is in `importers.scalers`. Another kind of part is a line in `KINDS`.
+table, a new scaler once it is in `importers.around`. Another kind of part is a line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -29,24 +29,22 @@ from sklearn.utils.validation import check_is_fitted
 from ..budget import AUTO
 from ..calibration import CALIBRATIONS, Conformal
 from ..estimators import MACHINES
+from ..estimators.streams import learning_of
 from ..goals import CLASSIFIERS, GOALS
-from ..importers.around import is_identity, target_scaling, unwrapped
+from ..importers.around import SCALERS, is_identity, target_scaling, unwrapped, words_before
 from ..importers.scaler_kinds import NOTHING
-from ..importers.scalers import SCALERS
-from ..importers.vectorizers import words_before
 from ..kernels import KERNELS, Custom, Kernel, Matrix, Precomputed
 from ..kernels.spec import check_parameters
+from ..learning import Learning as RowByRow
 from ..metric import Metric
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients
 from ..papers.budget_svm import NORMS
 from ..reducers import REDUCERS
-from ..slim.metric_search import Learning
-from ..slim.point_search import Schedule
 from ..solvers.free_rows import NewtonRule
 from ..text import short
 from ..trainers import TRAINERS
-from . import transformers, vectorizers
+from . import transformers
 from .container import (
     DTYPE,
     SCALAR,
@@ -74,12 +72,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "trainer": TRAINERS,
     "norm": NORMS,
     "reducer": REDUCERS,
-    "schedule": {"slim": Schedule},
-    "learning": {"slim": Learning},
     "newton": {"smo": NewtonRule},
+    "stream": {"rows": RowByRow},
 }
 #: the format that introduced a kind of part, if it is not the first
-SINCE = {"metric": 2, "learning": 2, "newton": 2}
+SINCE = {"metric": 2, "newton": 2}
 #: the format that introduced projections and precisions, and that of transformers of tables
 PROJECTED, TABLES = 3, 4
 COMMON = ("n_features_in_", "feature_names_in_")
@@ -88,11 +85,13 @@ RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "
 #: the fitted attributes of each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", *RUN)),
+    **dict.fromkeys(
+        MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", "feature_range_", "_learning", *RUN)
+    ),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
-OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", *RUN}
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", "feature_range_", "_learning", *RUN}
 #: parameters that hold paths of the machine that saved the model
 NOT_KEPT = {"memory", "checkpoint"}
 #: parameters of earlier versions, which `with_one_budget` reads
@@ -100,6 +99,23 @@ OLD_PARAMETERS = ("budget_bytes", "budget_precision", "budget_us", "budget_batch
 ESTIMATORS = {kind.__name__: kind for kind in FITTED}
 SCALER_NAMES = sorted(kind.__name__ for kind in SCALERS)
 MACHINE_NAMES = [kind.__name__ for kind in MACHINES]
+
+
+def earlier_slim(schedule: None = None, learning: None = None, **fields: Any) -> Any:  # noqa: ARG001
+    """Return the reducer of a file, whose settings of the search are constants now."""
+    return REDUCERS["slim"](**fields)
+
+
+def no_setting(**_: Any) -> None:
+    """Return None for settings of earlier versions."""
+
+
+#: what files of earlier versions have
+EARLIER: dict[str, dict[str, Any]] = {
+    "reducer": REDUCERS | {"slim": earlier_slim},
+    "schedule": {"slim": no_setting},
+    "learning": {"slim": no_setting},
+}
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -138,7 +154,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         header, arrays = unpack_file(data)
         entry, reader = (
             entry_of(header, "model", dict),
-            Reader(arrays, KINDS, Status.__members__, step=transformers.restored),
+            Reader(arrays, KINDS | EARLIER, Status.__members__, step=transformers.restored),
         )
         return _load(entry, reader)
     except RecursionError:
@@ -268,7 +284,6 @@ def _little(dtype: np.dtype) -> np.dtype:
 
 
 def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
-    """Return the type, the parameters and the fitted attributes of an estimator."""
     check_is_fitted(estimator)
     kind = type(estimator)
     fitted = {key: getattr(estimator, key) for key in FITTED[kind] if hasattr(estimator, key)}
@@ -280,7 +295,6 @@ def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
 
 
 def _load_estimator(entry: Entry, reader: Reader, kind: Any) -> Any:
-    """Return the estimator as it was after fit."""
     estimator = _load_params(entry, reader, kind)
     fitted = entry_of(entry, "fitted", dict)
     if "coding_" in fitted:  # the name in files of version 0.1
@@ -344,7 +358,10 @@ def _dump_machine(model: Any, writer: _Writer, name: str) -> Entry:
         _check_finite(model.model_)
     except ValueError as error:
         raise ValueError(f"cannot save a model that could not be loaded again: {error}") from error
-    return _dump_estimator(model, writer, name)
+    entry, learning = _dump_estimator(model, writer, name), learning_of(model)
+    if learning is not None:
+        entry["fitted"]["_learning"] = writer.pack(f"{name}_learning", learning)
+    return entry
 
 
 def _load_machine(entry: Any, reader: Reader) -> Any:
@@ -356,6 +373,7 @@ def _load_machine(entry: Any, reader: Reader) -> Any:
     _check_features(estimator)
     _check_machine(estimator)
     _check_run(estimator)
+    _check_learning(estimator)
     return estimator
 
 
@@ -386,14 +404,15 @@ def _dump_targets(model: Any, writer: _Writer, name: str) -> Entry:
 
 def _load_targets(entry: Entry, reader: Reader) -> Any:
     transformer, regressor = entry.get("transformer"), _load(entry_of(entry, "regressor", dict), reader)
-    _check(unwrapped(regressor)[-1].goal_.name == "regression", "a transformer of targets around no regression")
+    goal = unwrapped(regressor)[-1].goal_
+    _check(goal.name == "regression", "a transformer of targets around no regression")
     if transformer is not None:
         transformer = _load_transformer(transformer, reader)
-        _check(type(transformer) in SCALERS and transformer.n_features_in_ == 1, "targets and their scaler")
+        _check(type(transformer) in SCALERS and transformer.n_features_in_ == goal.outputs, "targets and their scaler")
     model = TransformedTargetRegressor(clone(regressor), transformer=None if transformer is None else clone(transformer))
     nothing = FunctionTransformer(validate=True, check_inverse=False)
     model.regressor_ = regressor
-    model.transformer_ = nothing.fit(np.zeros((1, 1))) if transformer is None else transformer
+    model.transformer_ = nothing.fit(np.zeros((1, goal.outputs))) if transformer is None else transformer
     model._training_dim = 2 if entry.get("axes") == 2 else 1
     return model
 
@@ -419,7 +438,7 @@ def _load_pipeline(entry: Entry, reader: Reader) -> Any:
     steps = [(name, _load_transformer(step, reader)) for name, step in pairs[:-1]]
     load_last = _load_targets if _is_targets(pairs[-1][1]) else _load_machine
     steps.append((pairs[-1][0], load_last(pairs[-1][1], reader)))
-    words, rest = vectorizers.checked([step for _, step in steps])
+    words, rest = transformers.words_of([step for _, step in steps])
     if any(isinstance(pair[1], dict) and "step" in pair[1] for pair in pairs):
         _check(words is None, "a vectorizer of texts and the preparation of a table")
         transformers.check(rest[:-1], unwrapped(rest[-1])[-1].n_features_in_)
@@ -437,8 +456,10 @@ def _dump_step(step: Any, writer: _Writer, name: str) -> Entry | str | None:
         check_is_fitted(step)
         packed: Entry = writer.pack(name, step)
         return packed
-    if type(step).__name__ in vectorizers.KINDS:
-        params, fitted = ({key: writer.pack(name + key, v) for key, v in part.items()} for part in vectorizers.parts(step))
+    if type(step).__name__ in transformers.VECTORIZER_KINDS:
+        params, fitted = (
+            {key: writer.pack(name + key, v) for key, v in part.items()} for part in transformers.vectorizer_parts(step)
+        )
         return {"type": type(step).__name__, "params": params, "fitted": fitted}
     return (_dump if type(step) in LAST else _dump_estimator)(step, writer, name)
 
@@ -449,11 +470,11 @@ def _load_transformer(entry: Any, reader: Reader) -> Any:
     if isinstance(entry, dict) and "step" in entry:
         return reader.unpack(entry)
     name = entry_of(entry, "type", str)
-    if name in vectorizers.KINDS:
+    if name in transformers.VECTORIZER_KINDS:
         params, fitted = ({k: reader.unpack(v) for k, v in entry_of(entry, p, dict).items()} for p in ("params", "fitted"))
-        return vectorizers.restored(vectorizers.KINDS[name], params, fitted)
+        return transformers.restored_vectorizer(transformers.VECTORIZER_KINDS[name], params, fitted)
     if name not in SCALER_NAMES:
-        known = [*vectorizers.KINDS, *SCALER_NAMES]
+        known = [*transformers.VECTORIZER_KINDS, *SCALER_NAMES]
         raise ValueError(f"it has a {short(name)} in the place of a transformer; there are {known}")
     scaler = _load_estimator(entry, reader, ESTIMATORS[name])
     _check_features(scaler)
@@ -544,8 +565,12 @@ def _check_values(goal: Any) -> None:
     """Check the numbers of a goal with real targets."""
     for field in dataclasses.fields(goal):
         value = getattr(goal, field.name)
-        number = isinstance(value, float) and 0 <= value < math.inf
-        _check(number, f"the goal has {short(value)} for {field.name}")
+        if field.name == "outputs":
+            _check(type(value) is int and 1 <= value <= MOST_FEATURES, f"the goal has {short(value)} targets")
+            continue
+        each = value if isinstance(value, tuple) and len(value) == goal.outputs else (value,)
+        numbers = all(isinstance(number, float) and 0 <= number < math.inf for number in each)
+        _check(numbers, f"the goal has {short(value)} for {field.name}")
 
 
 def _check_classes(classes: Any, goal: Any) -> None:
@@ -581,8 +606,19 @@ def _check_run(svc: Any) -> None:
     _check(isinstance(getattr(svc, "status_", Status.CONVERGED), Status), "status_ is not how a training ends")
     weights, shape, support = (getattr(svc, name, None) for name in ("class_weight_", "shape_fit_", "_support"))
     _check(weights is None or _is_real(weights, svc.classes_.shape), "class_weight_ has no weight for each class")
+    ranges = getattr(svc, "feature_range_", None)
+    fits = ranges is None or (_is_real(ranges, (2, svc.n_features_in_)) and bool((ranges[0] <= ranges[1]).all()))
+    _check(fits, "feature_range_ has no range for each feature")
     _check(shape is None or (type(shape) is tuple and all(type(size) is int for size in shape)), "shape_fit_ is no shape")
     _check(support is None or _is(support, "i", (svc.model_.size,)), "support_ has no row number for each point")
+
+
+def _check_learning(machine: Any) -> None:
+    """Check how a model learns on, if it is that of a stream."""
+    learning = getattr(machine, "_learning", None)
+    if learning is not None:
+        _check(isinstance(learning, RowByRow), f"{short(learning)} is no stream")
+        learning.check(machine.model_.size, machine.model_.bias.size, machine.goal_.n_classes)
 
 
 def _check_finite(model: Expansion) -> None:

@@ -41,6 +41,10 @@ class Goal(Protocol):
     def decision(self) -> Decision:
         """The rule by which `decode` works, for exporters."""
 
+    @property
+    def loss(self) -> str:
+        """What the mean of the rows' losses is, in words."""
+
     def encode(self, labels: Array) -> Array:
         """Return the targets (n, q): -1, +1, or 0 where an output does not concern a row; or real values."""
 

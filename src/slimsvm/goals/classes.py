@@ -25,6 +25,8 @@ class Classification:
     labelled: ClassVar[bool] = True
     #: whether targets are real values; they are -1, 0 and +1
     real: ClassVar[bool] = False
+    #: what the mean of the losses is
+    loss: ClassVar[str] = "the share of misclassified rows"
 
     def demands(self, targets: Array) -> Demands:
         """Return y f >= 1 for each row and output."""
@@ -83,8 +85,8 @@ class OneVsRest(Classification):
 
     def encode(self, labels: Array) -> Array:
         """Return targets (n, q) of -1 and +1."""
-        own = np.arange(self.n_classes)[-self.outputs :]
-        return np.where(labels[:, None] == own, 1.0, -1.0)
+        classes = np.arange(self.n_classes)[-self.outputs :]
+        return np.where(labels[:, None] == classes, 1.0, -1.0)
 
     def targets_of(self, probabilities: Array) -> Array:
         """Return targets (n, q) from -1 to 1 for probabilities of the classes (n, k).
@@ -95,10 +97,19 @@ class OneVsRest(Classification):
         return np.where(targets == 0, np.finfo(np.float64).eps, targets)
 
     def demands(self, targets: Array) -> Demands:
-        """Return y f >= 1 for targets of -1 and 1, nothing for 0, and f = y for those between, of probabilities."""
+        """Return a margin of 1 for targets of -1 and 1, none for 0, and less for those between, of probabilities.
+
+        The most probable class should be ahead of the second one by the difference of their probabilities, and others
+        behind it by theirs. More than that is no loss, as with labels.
+        """
+        margins = targets
+        if self.outputs > 1:
+            ordered = np.sort(targets, axis=1)
+            best, second = ordered[:, -1:], ordered[:, -2:-1]
+            margins = (targets - np.where(targets == best, second, best)) / 2
         concerned = targets != 0
-        low, high = concerned & (targets > -1), concerned & (targets < 1)
-        return Demands(np.where(low, targets, -np.inf), np.where(high, targets, np.inf))
+        low, high = concerned & (margins >= 0), concerned & (margins < 0)
+        return Demands(np.where(low, margins, -np.inf), np.where(high, margins, np.inf))
 
     def groups(self, targets: Array) -> Array:
         """Return the class of each row, the most probable one, as a number."""
@@ -252,11 +263,11 @@ class OneVsOneDag(OneVsOne):
     def walk(self, n_rows: int, output: Callable[[Array, int], Array]) -> Array:
         """Return the class of each row; output(rows, column) is asked only for the columns that rows come to."""
         k, first = self.n_classes, np.zeros(n_rows, dtype=np.intp)
-        for left in range(k - 1, 0, -1):  # rows at `first` have the classes first .. first + left
+        for last in range(k - 1, 0, -1):  # rows at `first` have the classes first .. first + last
             wins = np.empty(n_rows, dtype=bool)
             for i in np.unique(first):
                 rows = np.flatnonzero(first == i)
-                column = i * (2 * k - i - 1) // 2 + left - 1  # of the pair (i, i + left)
+                column = i * (2 * k - i - 1) // 2 + last - 1  # of the pair (i, i + last)
                 wins[rows] = output(rows, int(column)) > 0
             first[~wins] += 1
         return first

@@ -15,3 +15,4 @@ class Decision(Enum):
     DAG = "an output for each pair of classes; that of the first and last remaining class removes one, until one is left"
     VALUE = "one output, the predicted value"
     SIDE = "one output; +1 where it is 0 or more, else -1"
+    VALUES = "an output for each target, its predicted value"

@@ -1,4 +1,4 @@
-"""Goals with one real output: regression, and the score of novelty detection."""
+"""Goals with real outputs: regression, of one target or several, and the score of novelty detection."""
 
 from __future__ import annotations
 
@@ -13,11 +13,24 @@ from .demands import Demands
 Array = np.ndarray
 
 
+def per_target(numbers: Array) -> float | tuple[float, ...]:
+    """Return a number, or one for each of several targets."""
+    return tuple(numbers.tolist()) if np.ndim(numbers) else float(numbers)
+
+
+def variance_of(values: Array, weights: Array) -> float | tuple[float, ...]:
+    """Return the weighted variance of each target; 1 for a constant one."""
+    variance = np.average(np.square(values - np.average(values, axis=0, weights=weights)), axis=0, weights=weights)
+    return per_target(np.where(variance > 0, variance, 1.0))
+
+
 @dataclass(frozen=True)
 class Regression:
-    """One output, the predicted value; demands are tubes of radius `epsilon` around the targets.
+    """An output for each target, its predicted value; demands are tubes of radius `epsilon` around the targets.
 
-    A row's loss is its squared error divided by `variance`, that of the training targets. The mean loss is then 1 - R^2.
+    A row's loss is its squared error divided by `variance`, that of the training targets. The mean loss is then 1 - R^2; of
+    several targets it is the mean over them. Labels of several targets are (n, outputs), and `epsilon` and `variance` may
+    be a number for each.
     """
 
     name: ClassVar[str] = "regression"
@@ -25,21 +38,26 @@ class Regression:
     labelled: ClassVar[bool] = True
     #: whether targets are real values
     real: ClassVar[bool] = True
-    #: the rule by which `decode` works
-    decision: ClassVar[Decision] = Decision.VALUE
-    #: predictions are values, of one output
+    #: predictions are values
     n_classes: ClassVar[int] = 0
-    outputs: ClassVar[int] = 1
-    epsilon: float = 0.0
-    variance: float = 1.0
+    #: what the mean of the losses is
+    loss: ClassVar[str] = "1 - R^2"
+    epsilon: float | tuple[float, ...] = 0.0
+    variance: float | tuple[float, ...] = 1.0
+    outputs: int = 1
+
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works."""
+        return Decision.VALUE if self.outputs == 1 else Decision.VALUES
 
     def encode(self, labels: Array) -> Array:
-        """Return the targets (n, 1)."""
-        return np.asarray(labels, dtype=np.float64)[:, None]
+        """Return the targets (n, q)."""
+        return np.asarray(labels, dtype=np.float64).reshape(-1, self.outputs)
 
     def demands(self, targets: Array) -> Demands:
         """Return the tubes around the targets."""
-        return Demands(targets - self.epsilon, targets + self.epsilon)
+        return Demands(targets - np.asarray(self.epsilon), targets + np.asarray(self.epsilon))
 
     def followed(self, targets: Array, outputs: Array) -> Demands:  # noqa: ARG002
         """Return the demand that a small model has the outputs of the full one."""
@@ -55,11 +73,11 @@ class Regression:
 
     def scores(self, outputs: Array) -> Array:
         """Return the predicted values."""
-        return outputs.ravel()
+        return self.decode(outputs)
 
     def decode(self, outputs: Array) -> Array:
-        """Return the predicted values."""
-        return outputs.ravel()
+        """Return the predicted values, (n,) of one target and (n, outputs) of several."""
+        return outputs.ravel() if self.outputs == 1 else outputs
 
     def owner(self, coef: Array) -> Array:
         """Return 0 for each point: there are no classes."""
@@ -71,7 +89,7 @@ class Regression:
 
     def losses(self, labels: Array, outputs: Array) -> Array:
         """Return the squared error of each row, as a share of the variance of the targets."""
-        return np.square(outputs.ravel() - labels) / self.variance
+        return np.asarray((np.square(outputs - self.encode(labels)) / np.asarray(self.variance)).mean(axis=1))
 
 
 @dataclass(frozen=True)
@@ -84,6 +102,7 @@ class Following(Regression):
 
     name: ClassVar[str] = "following"
     labelled: ClassVar[bool] = False
+    loss: ClassVar[str] = "1 - R^2, with the full model's outputs as targets"
 
 
 @dataclass(frozen=True)
@@ -91,8 +110,16 @@ class Novelty(Following):
     """One output: at least 0 for rows like the training rows (+1), below 0 for novel ones (-1)."""
 
     name: ClassVar[str] = "novelty"
-    decision: ClassVar[Decision] = Decision.SIDE
     nu: float = 0.5  # the share of training rows that may be novel
+
+    @property
+    def decision(self) -> Decision:
+        """The rule by which `decode` works."""
+        return Decision.SIDE
+
+    def scores(self, outputs: Array) -> Array:
+        """Return the scores."""
+        return outputs.ravel()
 
     def decode(self, outputs: Array) -> Array:
         """Return +1 or -1 for each row."""

@@ -30,10 +30,11 @@ from ..kernels import Array
 from ..limits import Deadline
 from ..model import Expansion, Task
 from ..reducers.base import Models, Reducer
-from ..rows.protocol import Against, Rows
+from ..rows.kernel_matrix import KernelMatrix
+from ..rows.protocol import Rows
+from ..solvers.basis import Refit
 from ..solvers.cholesky import GrowingCholesky
 from ..solvers.descent import DescentSettings, descend
-from ..solvers.refit import Refit
 
 #: a support vector is linearly dependent if at most this share of its squared length is outside the span of the chosen
 #: points. With an indefinite kernel the share may be below 0, and (6) would have no minimum
@@ -90,7 +91,7 @@ class Support:
     labels: Array  # (s, q) of -1 and +1, 0 for rows that are not support vectors of an output; or real values
     members: Array  # (s, q), 1 for the support vectors of each output and 0 for others
     bias: Array
-    kept: Against | None  # the kernel among them, if it is small enough
+    kept: KernelMatrix | None  # the kernel among them, if it is small enough
 
     @classmethod
     def of(cls, task: Task, model: Expansion, kept_values: int = KEPT_VALUES) -> Support:

@@ -27,7 +27,7 @@ from ..model import Expansion, Task
 from ..reducers.base import Models, Reducer
 from ..reducers.prune import by_weight
 from ..rows.protocol import Rows
-from ..solvers.refit import Refit
+from ..solvers.basis import Refit
 from ..trainers.smo import SMO
 
 #: points of a class whose pairs are all compared, by default; memory grows with its square

@@ -25,9 +25,9 @@ import numpy as np
 from ..kernels import Array
 from ..limits import Limits, check_time_limit
 from ..model import Status
-from ..progress import GapProgress
 from ..rows.responses import Responses
 from ..rows.threads import blocks
+from ..run import GapProgress
 from ..trainers.frames.per_output import Binary, BinaryTrainer, Solution
 
 #: the size of a block as a share of all rows, its least and its largest size; larger: fewer updates of all responses, and

@@ -25,14 +25,12 @@ import numpy as np
 
 from ..goals.demands import Demands
 from ..kernels import Array
-from ..made import Made
 from ..model import Expansion, Status, Task
 from ..reducers.base import EndedModels, Models, Reducer
 from ..rows.responses import Responses
-from ..selection.path import Path, Step, merge, prefer
+from ..selection.path import Made, Path, Step, merge, prefer
+from ..solvers.basis import Refit, refit_rows, wanted
 from ..solvers.newton import IntervalSquares
-from ..solvers.refit import Refit, refit_rows
-from ..solvers.wanted import wanted
 
 #: the grids of the paper (section 7); each size takes the setting with the lowest validation error
 ETAS = tuple(4.0**power for power in range(-4, 3))

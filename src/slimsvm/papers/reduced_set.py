@@ -32,8 +32,8 @@ from ..model import Expansion, Task
 from ..reducers.base import Models, Reducer
 from ..rows.protocol import Rows
 from ..rows.threads import one_blas_thread
+from ..solvers.basis import Refit
 from ..solvers.descent import DescentSettings, descend
-from ..solvers.refit import Refit
 
 #: the diagonal of K(points, points) is raised by this share, so that the matrix of equal points has an inverse
 RIDGE = 1e-8

@@ -31,7 +31,8 @@ from ..kernels import Array, Matrix, dense, squared_norms
 from ..limits import Deadline
 from ..model import Expansion, Status, Task
 from ..reducers.base import Models, Reducer
-from ..rows.protocol import Against, Rows
+from ..rows.kernel_matrix import KernelMatrix
+from ..rows.protocol import Rows
 from ..rows.threads import blocks
 from ..solvers.tube import Tube
 from ..trainers.smo import SMO
@@ -204,7 +205,7 @@ class TubeSearch:
         )
 
 
-def least_squares(against: Against, goals: Array, concerned: Array) -> tuple[Array, Array]:
+def least_squares(against: KernelMatrix, goals: Array, concerned: Array) -> tuple[Array, Array]:
     """Return the coefficients (m, q) and biases (q,) that minimise |K coef + bias - goals|^2 on the rows of each output."""
     goals = np.where(concerned, goals, 0.0)
     sums = np.vstack([goals.sum(axis=0), against.back(goals)])

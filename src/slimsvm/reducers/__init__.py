@@ -9,8 +9,6 @@ from ..papers.reduced_set import ReducedSet
 from ..papers.regression_of_outputs import OsunaGirosi, ZhanShen
 from ..papers.slmc import SLMC
 from ..slim.method import Slim
-from ..slim.metric_search import Learning
-from ..slim.point_search import Schedule
 from .base import Reducer
 from .prune import Prune
 from .spsvm import SpSVM
@@ -24,13 +22,11 @@ __all__ = [
     "SLMC",
     "AggressiveSlant",
     "Lars",
-    "Learning",
     "Nystroem",
     "OsunaGirosi",
     "Prune",
     "ReducedSet",
     "Reducer",
-    "Schedule",
     "Slant",
     "Slim",
     "SpSVM",

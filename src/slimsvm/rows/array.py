@@ -15,20 +15,14 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..kernels import KERNELS, RBF, Array, Custom, InnerKernel, Kernel, Linear, Matrix, Precomputed
-from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
-from .array_against import ArrayAgainst
-from .array_backward import backpropagate
-from .array_dual import ArrayDual
-from .array_losses import metric_losses
+from .array_matrix import ArrayDual, ArrayMatrix
 from .array_metric import metric_product
 from .backends import FLOAT32, FLOAT64, Backend, Held, is_out_of_memory
 from .base import GivenRows
-from .cache import RowCache
 from .host import HostRows
-from .metric_problem import MetricLosses, MetricProblem
 from .precision import FLOAT32_ERROR, MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, rounding_error
-from .protocol import Dual, DualVectors, Meter, OnDemand, Slopes
+from .protocol import Dual, DualVectors, Meter, OnDemand
 from .threads import blocks
 
 #: the most numbers that sparse rows may have when they are made dense on a device
@@ -47,8 +41,6 @@ FEW_BYTES = 1 << 19
 class ArrayRows(GivenRows):
     """Rows on the device of a `Backend`; the other arguments are those of `HostRows`."""
 
-    outputs_at_once = 64  # more at once would need more memory for their systems
-
     def __init__(
         self,
         backend: Backend,
@@ -64,26 +56,13 @@ class ArrayRows(GivenRows):
     ) -> None:
         super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids, precision)
         _check(kernel, self.given, backend)
-        self.backend = backend
+        self.backend = self.arrays = backend
         centred = isinstance(kernel, InnerKernel) and kernel.translation_invariant and self.n > 0
-        self._centre = mean_row(_some_of(self.given)) if centred else None
+        self.centre = mean_row(_some_of(self.given)) if centred else None
         self.held = self._uploaded()
         check_finite(self.held.radius)
         self.dtype = self.value_dtype(self.held)
         self.working_set = GPU_WORKING_SET if backend.is_gpu and self.n >= MANY_ROWS else GivenRows.working_set
-        self._cache: RowCache | None = None
-
-    @property
-    def centre(self) -> Array | None:
-        """The mean of some rows if the kernel is translation-invariant, else None."""
-        return self._centre
-
-    @property
-    def cache(self) -> RowCache:
-        """The kernel rows used last, on the device."""
-        if self._cache is None:
-            self._cache = RowCache(self.n, self.dtype, self.cache_mb, self.backend.empty)
-        return self._cache
 
     @property
     def worth_caching(self) -> bool:
@@ -96,8 +75,7 @@ class ArrayRows(GivenRows):
         return not self.backend.is_gpu and super().worth_shrinking
 
     @property
-    def keeps_vectors(self) -> bool:  # type: ignore[override]
-        """Whether the vectors of a dual problem are kept on the device: on a GPU, by torch."""
+    def keeps_vectors(self) -> bool:
         on = self.backend
         return on.is_gpu and on.is_torch and on.has_float64 and isinstance(self.kernel, InnerKernel)
 
@@ -151,7 +129,6 @@ class ArrayRows(GivenRows):
     # Rows as rows.
 
     def subset(self, index: Array) -> ArrayRows:
-        """Return some of the rows, on the same meter, without a cache."""
         part = copy.copy(self)
         part.given, part.ids, part.held = self.given.take(index), self.ids[index], self.backend.subset(self.held, index)
         part.cache_mb, part._cache = 0.0, None
@@ -170,21 +147,7 @@ class ArrayRows(GivenRows):
         return ArrayRows(self.backend, self.kernel, points, self.meter, cache_mb, error, precision=self.precision)
 
     def fetch(self, index: Array) -> HostRows:
-        """Return some of the rows on the host, with float64 kernel values."""
         return HostRows(self.kernel, self.given.take(index).rows(), self.meter, 0.0, 0.0, self.ids[index])
-
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
-        return backpropagate(self, placed, V, metric, slopes)
-
-    def metric_losses(self, problem: MetricProblem) -> MetricLosses | None:
-        """Return the loss of a model with a learned metric, on the device; None for kernels other than rbf."""
-        return metric_losses(self, problem)
-
-    def share_out(self, work: Callable[[int], None], count: int) -> None:
-        """Call work(k) for each k in range(count), one after the other: a device has one queue."""
-        for number in range(count):
-            work(number)
 
     # Kernel values.
 
@@ -196,7 +159,6 @@ class ArrayRows(GivenRows):
         return evaluator(self.backend, self.kernel, B, dtype, summed=summed)
 
     def diagonal(self) -> Array:
-        """Return k(x_i, x_i) for each row; a kernel function is called on the device."""
         if not isinstance(self.kernel, Custom):
             return super().diagonal()
         self.meter.add(self.n)
@@ -204,7 +166,6 @@ class ArrayRows(GivenRows):
         return np.array([float(value[0, 0]) for value in values])
 
     def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
-        """Return K(A, B) in float64 for a few points; a kernel function is called on the device."""
         if not isinstance(self.kernel, Custom):
             return super().among(A, B, placed=placed)
         B = A if B is None else B
@@ -243,11 +204,9 @@ class ArrayRows(GivenRows):
         return on.fetch(out)
 
     def buffer(self, size: int) -> Array:
-        """Return host memory for blocks."""
         return self.backend.host_memory(size, self.dtype)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
-        """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` if given."""
         m, n = index.size, index.size if columns is None else columns.size
         self.meter.add(m * n)
         K = np.empty((m, n), self.dtype) if out is None else out[: m * n].reshape(m, n)
@@ -274,7 +233,6 @@ class ArrayRows(GivenRows):
         return HostRows(self.kernel, X, self.meter, 0.0, self.error, self.ids, precision=self.precision).on_demand()
 
     def dual_vectors(self, problem: Dual, working: Array) -> DualVectors | None:
-        """Return the vectors of a dual problem on the device; None if there is no memory for them."""
         try:
             return ArrayDual(self, problem, working)
         except (MemoryError, RuntimeError) as error:
@@ -282,13 +240,15 @@ class ArrayRows(GivenRows):
                 raise
             return None
 
-    def against(self, points: Matrix, *, exact: bool = True) -> ArrayAgainst:
-        """Return a handle on K(rows, points)."""
-        return ArrayAgainst(self, points, placed=False, exact=exact)
+    def against(self, points: Matrix, *, exact: bool = True) -> ArrayMatrix:
+        return ArrayMatrix(self, points, placed=False, exact=exact)
 
-    def moving(self, placed: Array, *, exact: bool = False) -> ArrayAgainst:
-        """Return a handle on K between the rows and points that move, in coordinates relative to the centre."""
-        return ArrayAgainst(self, placed, placed=True, exact=exact)
+    def moving(self, placed: Array, *, exact: bool = False) -> ArrayMatrix:
+        return ArrayMatrix(self, placed, placed=True, exact=exact)
+
+    def linear(self, values: Array) -> ArrayRows:
+        """Return rows of other features with the linear kernel, on the same device and meter."""
+        return ArrayRows(self.backend, Linear(), values, self.meter, self.cache_mb, precision=self.precision)
 
     # Products with rows as points, through the cache.
 
@@ -399,12 +359,6 @@ def on_device(backend: Backend, X: Any) -> OnDevice:
     if values.dtype not in (backend.xp.float32, getattr(backend.xp, "float64", None)):
         values = backend.cast(values, backend.sum_dtype)
     return OnDevice(backend, values)
-
-
-def linear_rows(values: Any, like: ArrayRows) -> ArrayRows:
-    """Return rows with the linear kernel from values on the device, on the meter of `like`."""
-    there = OnDevice(like.backend, values)
-    return ArrayRows(like.backend, Linear(), there, like.meter, like.cache_mb, precision=like.precision)
 
 
 def _some_of(given: Given) -> Given:

@@ -1,4 +1,4 @@
-"""Kernel values of points with a learned metric, between rows on a device and these points.
+"""Kernel values of points with a learned metric, on a device.
 
 For kernels of the inner product the points contain the squared factors, <f x, f z> = <x, f^2 z>, and only the norms of the
 rows change. Other kernels multiply the rows of a tile by the factors.

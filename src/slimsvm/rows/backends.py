@@ -275,7 +275,6 @@ class Backend:
         return Held(self.send(np.ravel(numbers), np.int64), 0, 0.0, FLOAT64)
 
     def subset(self, rows: Held, index: Array) -> Held:
-        """Return some of the rows."""
         return Held(self.take(rows.lifted, index), rows.d, rows.radius, rows.dtype)
 
     def converted(self, rows: Held, dtype: np.dtype) -> Held:

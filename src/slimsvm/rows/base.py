@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,54 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels import Array, InnerKernel, Kernel, Matrix, Precomputed, dense
 from ..metric import Metric
-from .cache import RowCache
 from .precision import USUAL, Given, Precision, narrow
-from .protocol import Dual, DualVectors, Meter, OnDemand, PairsOnDemand, Rows, SpannedRows
+from .protocol import Meter, Rows
 from .threads import one_blas_thread, one_openmp_thread
+
+
+def _smallest(values: Array, count: int) -> Array:
+    """Return the positions of the `count` smallest values, in any order."""
+    return np.argpartition(values, count - 1)[:count] if 0 < count < values.size else np.arange(values.size)[:count]
+
+
+class RowCache:
+    """The most recently used kernel rows, as many as fit in the given memory.
+
+    `empty` allocates the memory, on a device for example.
+    """
+
+    def __init__(
+        self, n: int, dtype: np.dtype, megabytes: float, empty: Callable[[tuple[int, int], np.dtype], Any] = np.empty
+    ) -> None:
+        slots = int(megabytes * 2**20 // (n * dtype.itemsize)) if n else 0
+        self.rows = empty((min(slots, n), n), dtype)  # the system allocates pages when they are written
+        self.slot_of = np.full(n, -1, dtype=np.intp)
+        self.held = np.full(self.rows.shape[0], -1, dtype=np.intp)
+        self.used = np.zeros(self.rows.shape[0], dtype=np.int64)
+        self.clock = 0
+
+    def seat(self, index: Array) -> tuple[Array, Array]:
+        """Return slots for as many of the rows `index` as fit, and which of these must be filled.
+
+        Returns (slots, new): slots[k] is the slot of index[k] or -1; new[k] is whether it must be filled.
+        """
+        self.clock += 1
+        slots = self.slot_of[index]
+        self.used[slots[slots >= 0]] = self.clock
+        missing = np.flatnonzero(slots < 0)
+        free = _smallest(self.used, missing.size)  # the least recently used
+        free = free[self.used[free] < self.clock]
+        missing = missing[: free.size]
+        evicted = self.held[free]
+        self.slot_of[evicted[evicted >= 0]] = -1
+        self.held[free] = index[missing]
+        self.slot_of[index[missing]] = free
+        self.used[free] = self.clock
+        slots[missing] = free
+        new = np.zeros(index.size, dtype=bool)
+        new[missing] = True
+        return slots, new
+
 
 #: kernel rows are cached if one kernel value takes more multiply-adds than this
 EXPENSIVE = 256
@@ -23,13 +68,13 @@ EXPENSIVE = 256
 WRITTEN_OUT = 2**25
 
 
-class GivenRows:
+class GivenRows(Rows):
     """What homes share that refer to rows in host memory; a home adds how kernel values are computed."""
 
     working_set: int = 2048
-    dtype: np.dtype
     spent = 0
-    keeps_vectors: bool = False
+    arrays: Any  # the arrays of the home, as `KernelMatrix` asks for them
+    _cache: RowCache | None
 
     def __init__(
         self,
@@ -42,32 +87,21 @@ class GivenRows:
         precision: Precision = USUAL,
     ) -> None:
         self.kernel, self.given, self.meter, self.precision = kernel, given, meter or Meter(), precision
-        self.cache_mb, self.error = cache_mb, error
+        self.cache_mb, self.error, self._cache = cache_mb, error, None
         self.ids = np.arange(self.n) if ids is None or (not ids.size and self.n) else ids
 
     @property
-    def centre(self) -> Array | None:
-        """The mean row, if the home holds rows relative to it."""
-        raise NotImplementedError
-
-    @property
     def n(self) -> int:
-        """The number of rows."""
         return self.given.n
 
     @property
     def d(self) -> int:
-        """The number of features."""
         return self.given.d
 
     def projected(self, metric: Metric) -> Any:
         """Return other rows in the same home: these in the coordinates of a metric's points."""
         values = [metric.projected(block) for _, block in self.given.blocks()]
         return self.of(np.concatenate([metric.projected(np.zeros((0, self.d))), *values]))
-
-    def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> Any:
-        """Return other rows in the same home and on the same meter."""
-        raise NotImplementedError
 
     def pays_to_cache(self, cost: float) -> bool:
         """Return whether reading a kernel row is faster than computing it, at `cost` multiply-adds for each value."""
@@ -76,27 +110,13 @@ class GivenRows:
         return cost > EXPENSIVE if isinstance(self.kernel, InnerKernel) else True
 
     @property
-    def worth_caching(self) -> bool:
-        """Whether fetching a kernel row from memory is cheaper than computing it again."""
-        raise NotImplementedError
-
-    @property
-    def worth_shrinking(self) -> bool:
-        """Whether rounds with fewer rows take less time; not if all kernel rows are cached."""
-        return not self.worth_caching
-
-    @property
-    def backpropagates(self) -> bool:
-        """Whether mini-batches of rows take little time, as they do in one process."""
-        return True
-
-    @property
     def cache(self) -> RowCache:
-        """The kernel rows used last."""
-        raise NotImplementedError
+        """The kernel rows used last; memory is allocated with the first row."""
+        if self._cache is None:
+            self._cache = RowCache(self.n, self.dtype, self.cache_mb, self.arrays.empty)
+        return self._cache
 
     def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:
-        """Return K(rows, rows[index]) @ V; `keep` caches the kernel rows (None: if that is faster)."""
         if not (self.worth_caching if keep is None else keep):
             self.meter.add(self.n * index.size)
             return self._product_with(index, V)
@@ -116,22 +136,6 @@ class GivenRows:
     def _product_with(self, index: Array, V: Array) -> Array:
         raise NotImplementedError
 
-    def buffer(self, size: int) -> Array:
-        """Return host memory for blocks."""
-        return np.empty(size, self.dtype)
-
-    def on_demand(self) -> OnDemand | None:
-        """Return None: blocks are faster."""
-        return None
-
-    def pairs_on_demand(self, largest: int) -> PairsOnDemand | None:  # noqa: ARG002
-        """Return None: blocks are faster."""
-        return None
-
-    def dual_vectors(self, problem: Dual, working: Array) -> DualVectors | None:  # noqa: ARG002
-        """Return None: the host keeps the vectors of dual problems."""
-        return None
-
     def _places(self, points: Matrix) -> Array:
         """Return the places of the rows with these numbers."""
         order = np.argsort(self.ids, kind="stable")
@@ -146,66 +150,29 @@ class GivenRows:
         return found
 
     def take(self, index: Array) -> Matrix:
-        """Return a few rows as points of an expansion."""
         return self.kernel.points(self.given.take(index).rows(), self.ids[index])
 
-    def main_features(self, most: int) -> Array | None:  # noqa: ARG002
-        """Return None: points have all features."""
-        return None
-
-    def on_features(self, features: Array) -> Rows:
-        """Raise ValueError: only sparse rows of the host can do this."""
-        raise ValueError(f"rows of {type(self).__name__} have points of all {self.d} features, not of {features.size}")
-
-    def spanned(self, wide: int, several: int, share: float) -> SpannedRows | None:  # noqa: ARG002
-        """Return None: points move in all features."""
-        return None
-
     def mean(self, index: Array) -> Array:
-        """Return the mean of some rows, (1, d)."""
         return dense(self.given.take(index).rows().mean(axis=0))[None]
 
     def means(
         self, index: Array, count: int, rng: np.random.Generator, *, rounds: int, weights: Array | None = None
     ) -> Array:
-        """Return the centres of at most `count` clusters of some rows, by k-means."""
         return means(self.given.take(index).rows(), count, rounds, rng, weights)
 
-    def sample(self, most: int, rng: np.random.Generator) -> Array:
-        """Return the numbers of all rows, or a sorted random subset of `most` of them."""
-        rows = np.arange(self.n)
-        return rows if rows.size <= most else np.sort(rng.choice(rows, most, replace=False))
-
-    def inward(self, points: Matrix) -> Array:
-        """Return points relative to the rows' centre, dense float64."""
-        placed = dense(points).astype(np.float64)
-        return placed if self.centre is None else placed - self.centre
-
-    def outward(self, placed: Array) -> Array:
-        """Return points relative to the centre as points of an expansion."""
-        return self.kernel.inside(placed.copy() if self.centre is None else placed + self.centre)
-
     def diagonal(self) -> Array:
-        """Return k(x_i, x_i) for each row."""
         self.meter.add(self.n)
         parts = [self.kernel.diagonal(rows, self.ids[some]) for some, rows in self.given.blocks()]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
-        """Return K(A, B) in float64 for a few points, B = A by default; `placed` points are relative to the centre."""
         B = A if B is None else B
+        if not (isinstance(self.kernel, Precomputed) or issparse(A) or issparse(B)):
+            return super().among(A, B, placed=placed)
         self.meter.add(A.shape[0] * B.shape[0])
         if isinstance(self.kernel, Precomputed):
             return self.kernel(self.given.take(self._places(A)).rows(), B)
-        if issparse(A) or issparse(B):
-            return self.kernel(A.astype(np.float64, copy=False), B.astype(np.float64, copy=False))
-        A, B = (A, B) if placed else (self.inward(A), self.inward(B))
-        return self.kernel(self.kernel.inside(A), B)
-
-    def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
-        """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j, (m, d), with K = among(A, Z)."""
-        self.meter.add(A.shape[0] * Z.shape[0])
-        return self.kernel.pullback(self.kernel.inside(A), Z, K, W)
+        return self.kernel(A.astype(np.float64, copy=False), B.astype(np.float64, copy=False))
 
 
 def means(

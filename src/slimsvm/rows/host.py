@@ -3,45 +3,98 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from .._core import core
-from ..kernels import Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
-from ..kernels.metric_gradients import MetricGradient
+from ..kernels import RBF, Array, InnerKernel, Kernel, Linear, Matrix, Precomputed
 from ..metric import Metric
 from .base import GivenRows
 from .boxes import LazyBoxes
-from .cache import RowCache
-from .host_against import HostAgainst
-from .host_backward import backpropagate
-from .on_demand import on_demand, pairs_on_demand
+from .host_matrix import HostArrays, HostMatrix
 from .precision import (
     FLOAT32_ERROR,
     USUAL,
     Given,
     Precision,
     Prepared,
-    copied_rows,
     narrow,
     plain_rows,
     prepare,
     value_dtype,
 )
-from .protocol import Meter, OnDemand, PairsOnDemand, Slopes
-from .threads import Crew
+from .protocol import Meter, OnDemand, PairsOnDemand, Rows
+from .threads import READ_COST, Crew, blocks
 from .tiles import Tiles, make_tiles, tiles_against
 
 if TYPE_CHECKING:
     from .span import SpanRows
 
-#: rows of a strip in which cached kernel rows are summed; more: fewer calls, and fewer threads at work
-SUM_STRIP = 1 << 14
-#: rows of a strip whose values are copied to cached kernel rows
-FILL_STRIP = 256
+
+#: kernel rows are evaluated one at a time if the rows have at most this many bytes, which fit in the processor's cache
+IN_CACHE = 1 << 22
+
+
+class CompiledRows:
+    """K(rows, rows), a kernel row at a time, for problems without a working set. A solution needs few kernel rows."""
+
+    def __init__(self, compiled: core.RbfRows, n: int, meter: Meter) -> None:
+        self.compiled, self.n, self.meter = compiled, n, meter
+
+    def pair_steps(self, y: Array, cap: Array, alpha: Array, v: Array, goal: float, limit: int) -> tuple[int, float]:
+        """Run pair steps of SMO on all rows until no violation is above `goal`; alpha changes in place.
+
+        Returns the number of steps and the largest violation left. `v` is y times the gradient of the dual.
+        """
+        before = self.compiled.evaluated
+        steps, gap = self.compiled.smo(y.astype(np.float32), cap, alpha, v.astype(np.float32), goal, limit)
+        self.meter.add(self.n * (self.compiled.evaluated - before))
+        return steps, gap
+
+    def product(self, signed: Array) -> Array:
+        before, out = self.compiled.evaluated, np.zeros(self.n)
+        self.compiled.add_product(signed, out)
+        self.meter.add(self.n * (self.compiled.evaluated - before))
+        return out
+
+
+class CompiledPairs:
+    """Pairs of classes by kernel rows that are evaluated when a solver first needs them."""
+
+    def __init__(self, scale: float, rows: Prepared, meter: Meter) -> None:
+        self.rows, self.meter, self.scale, self.norms = rows, meter, scale, (scale * rows.norms).astype(np.float32)
+
+    def solve(self, own: Array, others: Array, *arguments: Any) -> None:
+        self.meter.add(core.rbf_pairs(self.scale, self.rows.values, self.norms, own, others, *arguments))
+
+
+def on_demand(kernel: Kernel, rows: Prepared, meter: Meter) -> CompiledRows | None:
+    """Return the kernel rows of dense float32 rows that fit in the processor's cache; None for others."""
+    if not _suits(kernel, rows, rows.count):
+        return None
+    scale = kernel.gamma * math.log2(math.e)  # type: ignore[attr-defined]
+    return CompiledRows(core.RbfRows(scale, rows.values, (scale * rows.norms).astype(np.float32)), rows.count, meter)
+
+
+def pairs_on_demand(kernel: Kernel, rows: Prepared, meter: Meter, largest: int) -> CompiledPairs | None:
+    """Return the kernel rows of pairs of classes of at most `largest` rows, where `on_demand` would for each of them."""
+    if not _suits(kernel, rows, largest):
+        return None
+    return CompiledPairs(kernel.gamma * math.log2(math.e), rows, meter)  # type: ignore[attr-defined]
+
+
+def _suits(kernel: Kernel, rows: Prepared, count: int) -> bool:
+    if not isinstance(kernel, RBF) or rows.sparse or rows.values.dtype != np.float32:
+        return False
+    return bool(count * rows.values.shape[1] * rows.values.itemsize <= IN_CACHE)
+
+
+#: rows of a strip in which cached kernel rows are summed; more: fewer threads at work
+SUM_STRIP = 1 << 11
 #: with more features, points may be sparse; less: sparse points where dense ones take little memory and are quicker
 VERY_MANY_FEATURES = 1 << 16
 
@@ -54,7 +107,7 @@ class HostRows(GivenRows):
     the form of tiles, if they exist already. `precision` says when kernel values are float32.
     """
 
-    outputs_at_once = 8
+    arrays = HostArrays
 
     def __init__(
         self,
@@ -75,10 +128,9 @@ class HostRows(GivenRows):
         made = prepared or prepare(kernel, self.given, self.n, error, precision=precision, crew=self.crew)
         self.prepared, self.dtype = made, value_dtype(kernel, made, self.n, error, precision)
         self.boxes = LazyBoxes(kernel, error)
-        self._cache: RowCache | None = None
 
     @property
-    def centre(self) -> Array | None:
+    def centre(self) -> Array | None:  # type: ignore[override]
         """The mean row, if rows are held relative to it."""
         return self.prepared.centre
 
@@ -91,40 +143,11 @@ class HostRows(GivenRows):
     def spent(self, work: int) -> None:
         self.boxes.work = work
 
-    @property
-    def cache(self) -> RowCache:
-        """The kernel rows used last; memory is allocated with the first row."""
-        if self._cache is None:
-            self._cache = RowCache(self.n, self.dtype, self.cache_mb)
-        return self._cache
-
     # Rows as rows.
 
     def subset(self, index: Array) -> HostRows:
-        """Return some of the rows, on the same meter, without a cache."""
         part = copy.copy(self)
         part.given, part.ids, part.prepared = self.given.take(index), self.ids[index], self.prepared.take(index)
-        part.cache_mb, part._cache, part.boxes = 0.0, None, self.boxes.anew()
-        return part
-
-    def coarse(self, partners: int) -> HostRows:
-        """Return the rows in float32, for searches whose sampling noise exceeds its rounding; many zeros are left out.
-
-        Rows whose kernel values with `partners` points are little work are returned unchanged, and so are sparse rows that
-        have few zeros or many features, and rows beyond the range of float32.
-        """
-        from .thin import thin_rows
-
-        prepared = self.prepared
-        large = self.precision.is_large(self.n, partners, self.d) and prepared.fits_float32
-        thin = thin_rows(self) if large else None
-        if thin is not None:
-            return thin
-        dense = not prepared.sparse and isinstance(self.kernel, InnerKernel)
-        if not (large and dense) or prepared.values.dtype == np.float32:
-            return self
-        part, dtype = copy.copy(self), np.dtype(np.float32)
-        part.prepared, part.dtype = Prepared(*copied_rows(Given(prepared.values), dtype, None), prepared.centre), dtype
         part.cache_mb, part._cache, part.boxes = 0.0, None, self.boxes.anew()
         return part
 
@@ -144,12 +167,11 @@ class HostRows(GivenRows):
         return np.sort(np.argsort(-lengths, kind="stable")[:most])
 
     def on_features(self, features: Array) -> NarrowRows:
-        """Return the rows, which must be sparse, for points with these features only."""
         if not self.prepared.sparse:
             raise ValueError("points with some features only need sparse rows, and these are dense")
         return NarrowRows(self, features)
 
-    def spanned(self, wide: int, several: int, share: float) -> SpanRows | None:
+    def spanned(self, wide: int, several: int, share: float) -> SpanRows | None:  # type: ignore[override]  # as centre
         """Return the rows for points in a span: an empty one for sparse rows, that of the principal axes for others."""
         from .span import in_no_span, in_principal_span
 
@@ -160,14 +182,12 @@ class HostRows(GivenRows):
         return in_principal_span(self, share) if self.d > several else None
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> HostRows:
-        """Return other rows on the same meter; with a precomputed kernel, those of these rows with the given numbers."""
         if isinstance(self.kernel, Precomputed):
             return self.subset(self._places(points))
         error, cache_mb = 0.0 if exact else self.error, self.cache_mb if cache else 0.0
         return HostRows(self.kernel, points, self.meter, cache_mb, error, crew=self.crew, precision=self.precision)
 
     def fetch(self, index: Array) -> HostRows:
-        """Return some of the rows with float64 kernel values."""
         chosen = self.given.take(index)
         return HostRows(self.kernel, chosen.rows(), self.meter, 0.0, 0.0, self.ids[index], crew=self.crew)
 
@@ -188,7 +208,6 @@ class HostRows(GivenRows):
         return tiles_against(self.kernel, rows, self.given, points, self.error, self.crew, self.dtype, metric, precision)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
-        """Return K(rows[index], rows[columns]), columns as index by default, in the memory of `out` if given."""
         self.meter.add(index.size * (index if columns is None else columns).size)
         rows = self.prepared.take(index)
         if columns is None and isinstance(self.kernel, InnerKernel):
@@ -204,20 +223,17 @@ class HostRows(GivenRows):
         """Return pairs of classes that compiled code solves, for few dense rows each; None for others."""
         return pairs_on_demand(self.kernel, self.prepared, self.meter, largest)
 
-    def against(self, points: Matrix, *, exact: bool = True) -> HostAgainst:
-        """Return a handle on K(rows, points)."""
-        return HostAgainst(self, points, placed=False, exact=exact)
+    def against(self, points: Matrix, *, exact: bool = True) -> HostMatrix:
+        return HostMatrix(self, points, placed=False, exact=exact)
 
-    def moving(self, placed: Array, *, exact: bool = False) -> HostAgainst:
-        """Return a handle on K between the rows and points that move, in coordinates relative to the centre."""
-        return HostAgainst(self, placed, placed=True, exact=exact)
+    def moving(self, placed: Array, *, exact: bool = False) -> HostMatrix:
+        return HostMatrix(self, placed, placed=True, exact=exact)
 
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric."""
-        return backpropagate(self, placed, V, metric, slopes)
+    def linear(self, values: Array) -> HostRows:
+        """Return rows of other features with the linear kernel, with the meter and threads of these."""
+        return HostRows(Linear(), values, self.meter, self.cache_mb, crew=self.crew, precision=self.precision)
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
-        """Call work(k) for each k in range(count), one in each thread."""
 
         def each(numbers: slice) -> None:
             for number in range(numbers.start, numbers.stop):
@@ -250,30 +266,15 @@ class HostRows(GivenRows):
         if new.any():
             self._fill_cache(slots[new], index[new])
         weights = np.ascontiguousarray(V.T, dtype=self.dtype)
-        sums = np.zeros((V.shape[1], self.n))
-
-        def work(strip: slice) -> None:
-            for weight, total in zip(weights, sums, strict=True):
-                self._add_rows(slots, weight, strip, total)
-
-        self.crew.run(work, self.n, SUM_STRIP)
+        if self.dtype == np.float64:
+            return (weights @ self.cache.rows[slots]).T
+        sums, helpers = np.zeros((V.shape[1], self.n)), self.crew.helpers_for(READ_COST * self.n * slots.size)
+        for weight, total in zip(weights, sums, strict=True):
+            core.sum_rows(self.cache.rows, slots, weight, total, SUM_STRIP, *helpers)
         return sums.T
 
     def _fill_cache(self, slots: Array, index: Array) -> None:
-        tiles = self._tiles_of(index)
-
-        def work(strip: slice) -> None:
-            K = np.empty((strip.stop - strip.start, slots.size), tiles.dtype)
-            tiles.run(strip, values=K)
-            core.copy_to_rows(K, self.cache.rows, slots, strip.start)
-
-        self.crew.run(work, self.n, FILL_STRIP)
-
-    def _add_rows(self, slots: Array, weight: Array, strip: slice, total: Array) -> None:
-        if self.dtype == np.float32:
-            core.sum_rows(self.cache.rows, slots, weight, strip.start, strip.stop, total)
-        else:
-            total[strip] += weight @ self.cache.rows[slots, strip]
+        self._tiles_of(index).fill(self.cache.rows, slots)
 
 
 class NarrowRows(HostRows):
@@ -300,6 +301,53 @@ class NarrowRows(HostRows):
         return csr_array((placed[rows, places], (rows, self.features[places])), shape=(placed.shape[0], self.width))
 
 
-def linear_rows(values: Array, like: HostRows) -> HostRows:
-    """Return rows with the linear kernel, with the meter and threads of `like`."""
-    return HostRows(Linear(), values, like.meter, like.cache_mb, crew=like.crew, precision=like.precision)
+#: kernel rows that are summed at a time; more: more memory for a copy of them
+SUMMED = 256
+#: strips of columns that threads sum up; more: more threads have work
+STRIPS = 16
+
+
+class MatrixRows:
+    """The part of `Rows` that solvers of dual problems use, with their kernel matrix in memory; the rest is the rows' own."""
+
+    #: rounds with fewer rows take less time, but a part of the matrix is a copy
+    worth_shrinking = False
+    worth_caching = False
+    keeps_vectors = False
+
+    def __init__(self, rows: Rows, K: Array, crew: Crew) -> None:
+        self.rows, self.n, self.dtype, self.K, self.crew = rows, rows.n, rows.dtype, K, crew
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the rows."""
+        return getattr(self.rows, name)
+
+    def on_demand(self) -> None:
+        """Return None: blocks are copied."""
+
+    def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
+        columns = index if columns is None else columns
+        size = index.size, columns.size
+        values = np.empty(size, self.dtype) if out is None else out[: size[0] * size[1]].reshape(size)
+        core.gathered(self.K, index, columns, values)
+        return values
+
+    def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:  # noqa: ARG002
+        """Return K(rows, rows[index]) @ V."""
+        sums, weights = np.zeros((V.shape[1], self.n)), np.ascontiguousarray(V.T, self.dtype)
+
+        def work(strip: int) -> None:
+            some = slice(strip * self.n // STRIPS, (strip + 1) * self.n // STRIPS)
+            for part in blocks(index.size, SUMMED):
+                sums[:, some] += weights[:, part] @ self.K[index[part], some]
+
+        self.share_out(work, STRIPS)
+        return sums.T
+
+    def share_out(self, work: Callable[[int], None], count: int) -> None:
+
+        def each(numbers: slice) -> None:
+            for number in range(numbers.start, numbers.stop):
+                work(number)
+
+        self.crew.run(each, count, 1)

@@ -6,7 +6,7 @@ responses) may live on the host. The rows and every matrix of n x m kernel value
 
     rows.product(points, V)      K(rows, points) @ V, in a metric if one is given
     rows.block(index)            the small matrix K(rows[index], rows[index])
-    rows.against(points)         a handle on K(rows, points), which stays where the rows are
+    rows.against(points)         the matrix K(rows, points), which stays where the rows are (`kernel_matrix`)
 
 Every kernel evaluation is counted on the `Meter`, gradients and kernel values among points included.
 """
@@ -16,16 +16,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..kernels import Array, Kernel, Matrix
-from ..kernels.metric_gradients import MetricGradient
+from ..kernels import Array, Kernel, Matrix, dense
 from ..metric import Metric
 
-#: from a slice of the rows and their outputs (b, q) to the derivatives of a loss by the outputs; called in several threads
-Slopes = Callable[[slice, Array], Array]
+if TYPE_CHECKING:
+    from .kernel_matrix import KernelMatrix
 
 
 class Meter:
@@ -46,16 +45,18 @@ class Meter:
 
 
 class Rows(Protocol):
-    """n rows with a kernel, in one home."""
+    """n rows with a kernel, in one home. Homes derive from it; what a home does not offer is None."""
 
     kernel: Kernel
     meter: Meter
+    #: the precision of kernel values
+    dtype: np.dtype
+    #: the row to which the rows' own coordinates are relative; None for the origin
+    centre: Array | None
     #: the rows' numbers in the training set, which are the points of a precomputed kernel
     ids: Array
     #: the work of products so far, if later products depend on it; part of the state of a run that can be resumed
     spent: int
-    #: outputs that are fitted together, in one product; threads fit other outputs (`share_out`)
-    outputs_at_once: int
     #: rows in the working set of methods that have one; larger where products with all rows are slow
     working_set: int
 
@@ -68,24 +69,24 @@ class Rows(Protocol):
         """The number of features."""
 
     @property
-    def dtype(self) -> np.dtype:
-        """The precision of kernel values."""
-
-    @property
     def worth_caching(self) -> bool:
         """Whether `product_of` caches kernel rows by default, because reading one is faster than computing it."""
+        return False
 
     @property
     def worth_shrinking(self) -> bool:
-        """Whether a round takes less time on some of the rows than on all."""
+        """Whether a round takes less time on some of the rows than on all; not if all kernel rows are cached."""
+        return not self.worth_caching
 
     @property
     def keeps_vectors(self) -> bool:
         """Whether the vectors of a dual problem are kept beside the rows (`dual_vectors`), and not on the host."""
+        return False
 
     @property
-    def backpropagates(self) -> bool:
-        """Whether `backpropagate` takes little time for a few of the rows, as mini-batches need."""
+    def in_one_place(self) -> bool:
+        """Whether mini-batches of rows take little time, as they do on one machine."""
+        return True
 
     def product(self, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
         """Return K(rows, points) @ V, (n, q) in float64; in the points' metric, if given."""
@@ -95,30 +96,40 @@ class Rows(Protocol):
 
     def buffer(self, size: int) -> Array:
         """Return host memory for `size` kernel values, which `block` fills fastest."""
+        return np.empty(size, self.dtype)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         """Return K(rows[index], rows[columns]), columns = index by default, in the memory of `out` if given."""
 
     def on_demand(self) -> OnDemand | None:
         """Return K(rows, rows) as kernel rows that are evaluated when a solver needs them; None if blocks are faster."""
+        return None
 
-    def pairs_on_demand(self, largest: int) -> PairsOnDemand | None:
+    def pairs_on_demand(self, largest: int) -> PairsOnDemand | None:  # noqa: ARG002
         """Return pairs of classes of at most `largest` rows, solved by such kernel rows; None if blocks are faster."""
+        return None
 
-    def dual_vectors(self, problem: Dual, working: Array) -> DualVectors | None:
+    def dual_vectors(self, problem: Dual, working: Array) -> DualVectors | None:  # noqa: ARG002
         """Return the vectors of a dual problem, kept beside the rows; None if there is no memory for them.
 
         `working` is the first working set; all later ones have as many rows.
         """
+        return None
 
     def diagonal(self) -> Array:
         """Return k(x_i, x_i) for each row."""
 
     def among(self, A: Matrix, B: Matrix | None = None, *, placed: bool = False) -> Array:
         """Return K(A, B) in float64 for a few points, B = A by default; `placed` points are in the home's coordinates."""
+        B = A if B is None else B
+        self.meter.add(A.shape[0] * B.shape[0])
+        A, B = (A, B) if placed else (self.inward(A), self.inward(B))
+        return self.kernel(self.kernel.inside(A), B)
 
     def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
         """Return sum_i W_ij dk(a_i, z_j) / dz_j for each of a few points z_j, (m, d), with K = among(A, Z)."""
+        self.meter.add(A.shape[0] * Z.shape[0])
+        return self.kernel.pullback(self.kernel.inside(A), Z, K, W)
 
     def take(self, index: Array) -> Matrix:
         """Return a few rows as points of an expansion: features, or column numbers of a precomputed kernel."""
@@ -133,22 +144,27 @@ class Rows(Protocol):
 
     def sample(self, most: int, rng: np.random.Generator) -> Array:
         """Return the numbers of all rows, or a sorted random subset of `most` of them."""
+        rows = np.arange(self.n)
+        return rows if rows.size <= most else np.sort(rng.choice(rows, most, replace=False))
 
     def subset(self, index: Array) -> Rows:
         """Return some of the rows, in the same home, without a cache."""
 
-    def main_features(self, most: int) -> Array | None:
+    def main_features(self, most: int) -> Array | None:  # noqa: ARG002
         """Return the `most` features with most of the squared length of sparse rows; None if there are no more."""
+        return None
 
     def on_features(self, features: Array) -> Rows:
         """Return the rows for points with these features only; `inward` drops the others, `outward` adds them as zeros."""
+        raise ValueError(f"rows of {type(self).__name__} have points of all {self.d} features, not of {features.size}")
 
-    def spanned(self, wide: int, several: int, share: float) -> SpannedRows | None:
+    def spanned(self, wide: int, several: int, share: float) -> SpannedRows | None:  # noqa: ARG002
         """Return rows of many features for points that move in a span; None if points move in all features.
 
         For sparse rows of more than `wide` features the span is empty at first. For others of more than `several` features
         it is that of the mean and of the principal axes that hold this share of the variance, if they are few.
         """
+        return None
 
     def of(self, points: Matrix, *, exact: bool = False, cache: bool = False) -> Rows:
         """Return other rows in the same home and on the same meter; with a precomputed kernel, rows by their `ids`.
@@ -161,24 +177,23 @@ class Rows(Protocol):
 
     def inward(self, points: Matrix) -> Array:
         """Return points in the home's own coordinates, dense float64; relative to the rows' centre, if the home has one."""
+        placed = dense(points).astype(np.float64)
+        return placed if self.centre is None else placed - self.centre
 
     def outward(self, placed: Array) -> Array:
         """Return points in the home's coordinates as points of an expansion."""
+        return self.kernel.inside(placed.copy() if self.centre is None else placed + self.centre)
 
-    def against(self, points: Matrix, *, exact: bool = True) -> Against:
-        """Return a handle on K(rows, points); `exact` sums in float64 for any precision of kernel values."""
+    def against(self, points: Matrix, *, exact: bool = True) -> KernelMatrix:
+        """Return the matrix K(rows, points); `exact` sums in float64 for any precision of kernel values."""
 
-    def moving(self, placed: Array, *, exact: bool = False) -> Against:
-        """Return a handle on K(rows, points) for points in the home's own coordinates (`inward`), which may move."""
-
-    def backpropagate(self, placed: Array, V: Array, metric: Metric, slopes: Slopes) -> MetricGradient:
-        """Return the gradient of a loss of the outputs K V with respect to points, coefficients V and the metric.
-
-        The points are in the home's own coordinates. K is evaluated in one pass, in the metric, and not stored.
-        """
+    def moving(self, placed: Array, *, exact: bool = False) -> KernelMatrix:
+        """Return the matrix K(rows, points) for points in the home's own coordinates (`inward`), which may move."""
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), several at once if the home has threads."""
+        for number in range(count):
+            work(number)
 
 
 class SpannedRows(Rows, Protocol):
@@ -186,8 +201,8 @@ class SpannedRows(Rows, Protocol):
 
     basis: Array  # (features, k), orthonormal
 
-    def coordinates(self) -> Against:
-        """Return a handle on the coordinates themselves, as kernel values."""
+    def coordinates(self) -> KernelMatrix:
+        """Return the matrix of the coordinates themselves, as kernel values."""
 
     def slope_products(self, placed: Array) -> Array:
         """Return sum_x s s' over the rows, (m, m), with s_j the derivative of k(x, z_j) by <x, z_j>."""
@@ -280,68 +295,11 @@ class Factor(Protocol):
 class Curvatures(Protocol):
     """Sums H of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
 
+    #: outputs that are fitted together, in one product; threads fit other outputs (`share_out`)
+    at_once: int
+
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of H + R for each of some outputs; H sums over the rows with a residual.
 
         `residual` has a line for each of these outputs. Threads may call it for different outputs at the same time.
         """
-
-
-class Against(Protocol):
-    """K = K(rows, points), stored in the home of the rows; all answers are float64 on the host."""
-
-    @property
-    def rows(self) -> Rows:
-        """The rows."""
-
-    @property
-    def size(self) -> int:
-        """The number of points m."""
-
-    def move(self, placed: Array, V: Array, metric: Metric | None = None) -> Array:
-        """Evaluate K for other points, also more or fewer, in a metric if one is given, and return the new K @ V."""
-
-    def append(self, points: Matrix) -> None:
-        """Add points after the others."""
-
-    def keep(self, columns: Array) -> None:
-        """Keep some of the points, in this order, and drop the others."""
-
-    def first(self, size: int) -> Against:
-        """Return a handle on the first points, which shares their kernel values."""
-
-    def times(self, V: Array) -> Array:
-        """Return K @ V, (n, q)."""
-
-    def column(self, point: int) -> Array:
-        """Return the kernel values of one point, (n,)."""
-
-    def nearest(self) -> Array:
-        """Return for each row the number of the point with the largest kernel value, (n,)."""
-
-    def largest_square(self) -> float:
-        """Return the largest squared kernel value."""
-
-    def back(self, W: Array, rows: Array | None = None) -> Array:
-        """Return K[rows].T @ W, (m, q), for the rows with these numbers, all by default; W has a row for each."""
-
-    def curvature(self, rows: Array, weights: Array, since: int = 0) -> Array:
-        """Return the sum over some rows of w d d' with d = (1, k_1 .. k_m), (m + 1, m + 1).
-
-        `weights` has a number for each of all n rows. With `since`, return only the columns from that one on.
-        """
-
-    def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:
-        """Return curvatures of `count` outputs for these points; if `growing`, also for points that are appended later."""
-
-    def pullback(self, W: Array, V: Array) -> Array:
-        """Return the gradient of sum_ij <W_i, V_j> k(x_i, z_j) with respect to the points z_j, (m, d)."""
-
-    def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
-        """Return the same gradient with respect to points and metric, after `move` in that metric; `coef` is 0."""
-
-    def group_means(self, group: Array, weights: Array) -> Array:
-        """Return the weighted mean of K's rows in each group, (groups, m)."""
-
-    def features(self, T: Array) -> Rows:
-        """Return rows K @ T with the linear kernel, in the same home."""

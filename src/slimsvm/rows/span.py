@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels import Array, Matrix, dense
-from .host import HostRows, linear_rows
-from .host_against import HostAgainst
+from .host import HostRows
+from .host_matrix import HostMatrix
 from .precision import Given, Prepared
 from .threads import one_blas_thread
 
@@ -38,7 +38,6 @@ class SpanRows(HostRows):
         self.cache_mb, self._cache, self.boxes = 0.0, None, self.boxes.anew()
 
     def subset(self, index: Array) -> SpanRows:
-        """Return some of the rows, with the same span."""
         return SpanRows(self.whole.subset(index), self.basis, self.prepared.values[index])
 
     def inward(self, points: Matrix) -> Array:
@@ -51,12 +50,10 @@ class SpanRows(HostRows):
         """Return points with all features."""
         return self.whole.outward(placed @ self.basis.T)
 
-    def coordinates(self) -> HostAgainst:
-        """Return a handle on the coordinates themselves, as kernel values."""
-        return linear_rows(self.prepared.values, self).against(np.eye(self.d))
+    def coordinates(self) -> HostMatrix:
+        return self.linear(self.prepared.values).against(np.eye(self.d))
 
     def slope_products(self, placed: Array) -> Array:
-        """Return sum_x s s' over the rows, (m, m), with s_j the derivative of k(x, z_j) by <x, z_j>."""
         K = self.moving(placed).K
         scale, slopes = self.kernel.slope(K, lambda: self.prepared.values @ placed.T.astype(K.dtype))  # type: ignore[attr-defined]
         slopes = np.ones_like(K) if slopes is None else slopes
@@ -65,19 +62,15 @@ class SpanRows(HostRows):
     # Other spans.
 
     def on_basis(self, basis: Array) -> SpanRows:
-        """Return the same rows with another span."""
         return SpanRows(self.whole, np.asarray(basis, dtype=self.basis.dtype))
 
     def including(self, points: Matrix) -> SpanRows:
-        """Return the same rows with a span that contains these points too."""
         return self._with(dense(self.whole.inward(points)).T, points.shape[0])
 
     def widened(self, W: Array, most: int) -> SpanRows:
-        """Return the same rows with the directions X'W added to the span, W (n, r): the `most` longest."""
         return self._with(self.whole.prepared.values.T @ np.asarray(W, dtype=self.basis.dtype), most)
 
     def widened_downhill(self, placed: Array, slopes: Array, coef: Array, most: int) -> SpanRows:
-        """Return the same rows with the gradients of points added to the span; `slopes` are those of a loss by outputs."""
         return self.widened(self.moving(placed).K * (slopes @ coef.T), most)
 
     def _with(self, directions: Array, most: int) -> SpanRows:

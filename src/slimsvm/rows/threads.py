@@ -6,19 +6,27 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache, cached_property
-from typing import Any
+from functools import cache, cached_property, partial
+from threading import Lock
+from typing import Any, TypeAlias
 
 import joblib
+import numpy as np
 from threadpoolctl import ThreadpoolController
+
+from .._core import core
+from ..kernels import Array
 
 #: rows below which a strip is not worth a thread
 SMALLEST_STRIP = 128
 #: larger strips have a multiple of so many rows. BLAS rounds the last rows of a strip that are fewer otherwise, and results
 #: would depend on the number of threads
 ALIGNED = 64
+#: multiply-adds that are worth waking another thread for compiled work; fewer: waking takes longer than the work
+HELPER_WORK = 1 << 22
+#: multiply-adds that take as long as reading a kernel value from memory
+READ_COST = 8
 #: the most threads, for machines that count wrong
 MOST_THREADS = 1024
 #: the most threads that wheels of OpenBLAS are built for; as many are no limit
@@ -150,14 +158,29 @@ def blocks(n: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
+#: threads of a team and how many of them to wake, for compiled jobs
+Helpers: TypeAlias = tuple[core.Team | None, int]
+
+
 @cache
-def _helpers(count: int) -> ThreadPoolExecutor:
+def _team(count: int) -> core.Team:
     """Return threads that wait for work, the same for all crews: starting some takes longer than a small prediction."""
-    return ThreadPoolExecutor(count, thread_name_prefix="slimsvm")
+    team = core.Team(count)
+    for number in range(count):
+        try:
+            threading.Thread(target=_serve, args=(team, number), name="slimsvm", daemon=True).start()
+        except RuntimeError:  # the system allows no more threads
+            break
+    return team
+
+
+def _serve(team: core.Team, number: int) -> None:
+    _inside.working = True
+    team.serve(number)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a forked process has only the thread that forked
+    os.register_at_fork(after_in_child=_team.cache_clear)  # a forked process has only the thread that forked
 #: whether the calling thread works on a strip
 _inside = threading.local()
 
@@ -220,14 +243,36 @@ class Crew:
         with one_blas_thread():
             self.together(strips.run, -(-n // size) - 1)
 
+    def helpers(self, most: int) -> Helpers:
+        """Return threads for a compiled job that at most `most` of them share with the calling one."""
+        count = 0 if getattr(_inside, "working", False) or most < 1 else min(self.count - 1, most)
+        return (_team(self.count - 1), count) if count else (None, 0)
+
+    def helpers_for(self, multiply_adds: int, most: int = MOST_THREADS) -> Helpers:
+        """Return as many threads for a compiled job as its work is worth."""
+        return self.helpers(min(multiply_adds // HELPER_WORK, most))
+
     def together(self, work: Callable[[], None], most: int) -> None:
         """Call work() here and in at most `most` helpers, which share something out; return when all of it is done."""
-        helpers = 0 if getattr(_inside, "working", False) or most < 1 else min(self.count - 1, most)
-        futures = [_helpers(self.count - 1).submit(_marked, work) for _ in range(helpers)]
-        _marked(work)
-        for future in futures:
-            if not future.cancel():
-                future.result()
+        team, helpers = self.helpers(most)
+        if team is None:
+            _marked(work)
+            return
+        errors: list[BaseException] = []
+
+        def there() -> None:
+            try:
+                work()
+            except BaseException as error:  # raised in the calling thread
+                errors.append(error)
+
+        team.run(partial(_marked, work), there, helpers)
+        if errors:
+            raise errors[0]
+
+
+#: the calling thread without helpers
+ALONE = Crew(1)
 
 
 def _marked(work: Callable[[], None]) -> None:
@@ -237,3 +282,30 @@ def _marked(work: Callable[[], None]) -> None:
         work()
     finally:
         _inside.working = before
+
+
+class Spaces:
+    """Pieces of memory that threads use one after the other: new ones take longer to allocate than to fill."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype, self.unused, self.lock = dtype, list[Array](), Lock()
+
+    @contextmanager
+    def of(self, size: int) -> Iterator[Array]:
+        """Yield memory for `size` numbers; a larger piece takes the place of one that is too small."""
+        space = self._taken(size)
+        if space.size < size:
+            del space  # before the new one is allocated
+            space = np.empty(size, self.dtype)
+        try:
+            yield space
+        finally:
+            with self.lock:
+                self.unused.append(space)
+
+    def _taken(self, size: int) -> Array:
+        """Return the smallest unused piece that is large enough, else the last one."""
+        with self.lock:
+            fitting = [place for place, space in enumerate(self.unused) if space.size >= size]
+            place = min(fitting, key=lambda place: self.unused[place].size) if fitting else -1
+            return self.unused.pop(place) if self.unused else np.empty(0, self.dtype)

@@ -18,6 +18,8 @@ from .path import Path, Step, averaged, merge
 #: folds are added until there are ENOUGH_ROWS validation rows or MOST_FOLDS folds. More of either: less noise in the errors
 #: that choose the model, and more time
 ENOUGH_ROWS, MOST_FOLDS = 1000, 3
+#: the same where a tolerance is compared with the errors: every one of few rows is then a validation row
+MOST_FOLDS_FOR_TOLERANCE = 5
 #: endings after which no further work is started
 CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
 
@@ -42,14 +44,14 @@ def scarce_rows(strata: Array, fraction: float) -> Array:
     return counts[places] < math.ceil(1 / min(fraction, 1 - fraction))
 
 
-def fold_rows(strata: Array, fraction: float, seed: int) -> list[tuple[Array, Array]]:
+def fold_rows(strata: Array, fraction: float, seed: int, most_folds: int = MOST_FOLDS) -> list[tuple[Array, Array]]:
     """Return pairs of training and validation rows: the split, and more folds until validation rows are enough.
 
     No row is a validation row of two folds, except in strata that are too small to be split.
     """
     train, validation = split_rows(strata, fraction, seed)
-    most = int(1 / fraction + 1e-9)
-    count = min(most, MOST_FOLDS, math.ceil(ENOUGH_ROWS / validation.size))
+    possible = int(1 / fraction + 1e-9)
+    count = min(possible, most_folds, math.ceil(ENOUGH_ROWS / validation.size))
     both = np.intersect1d(train, validation)
     rest = np.setdiff1d(train, both)
     if count < 2 or not rest.size:
@@ -59,7 +61,7 @@ def fold_rows(strata: Array, fraction: float, seed: int) -> list[tuple[Array, Ar
     dealt = shuffled[np.argsort(strata[shuffled], kind="stable")]
     folds = [(train, validation)]
     for fold in range(count - 1):
-        chosen = dealt[fold :: most - 1]
+        chosen = dealt[fold :: possible - 1]
         folds.append((np.setdiff1d(np.arange(strata.size), chosen), np.union1d(chosen, both)))
     return folds
 
@@ -115,7 +117,6 @@ class FoldPaths:
         return self.average
 
     def _full_of(self, number: int) -> Expansion | None:
-        """Return the full model that a fold's small models follow."""
         return self.fulls[number] if self.fulls else self.full
 
     @property

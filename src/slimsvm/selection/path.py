@@ -10,12 +10,49 @@ from typing import Any, overload
 import numpy as np
 
 from ..c_bytes import Shape
+from ..clock import microseconds
+from ..goals.demands import Demands
 from ..kernels import Array, Matrix
 from ..kernels.spec import SPECS
-from ..made import Made
 from ..model import CLEARLY, Expansion, Judgement, Status
+from ..text import html_table
 from .allowance import Allowance, largest_as_good
-from .timing import microseconds
+
+
+@dataclass(frozen=True)
+class Made:
+    """The settings that made a model: in `words`, or as fields where a method goes on from what it made."""
+
+    words: str = ""
+    target: str = ""  # "label" or "slant"
+    decay: float = 1.0  # as a multiple of the one that follows from C and the size
+    metric: str = "fixed"
+    loss: str = Demands.name
+    precision: str = ""  # of the tables that it was trained for; "" where it was not trained for any
+    refit: bool = False  # its coefficients are the best ones for its points
+
+    @classmethod
+    def of(cls, settings: Made | str) -> Made:
+        """Return the settings of a method, which may give words only."""
+        return cls(settings) if isinstance(settings, str) else settings
+
+    @property
+    def joint(self) -> bool:
+        """Whether points, coefficients and a metric moved together; otherwise the coefficients followed the points."""
+        return self.metric != "fixed" or self.loss != Demands.name
+
+    def __str__(self) -> str:
+        said = {
+            self.words: bool(self.words),
+            f"target={self.target}": bool(self.target),
+            f"decay x {self.decay:g}": self.decay != 1,
+            f"metric={self.metric}": self.joint,
+            f"loss={self.loss}": self.loss != Demands.name,
+            f"precision={self.precision}": self.precision not in ("", "float32"),
+            "refit": self.refit,
+        }
+        return ", ".join(part for part, true in said.items() if true)
+
 
 #: steps that a printed path shows at its beginning and at its end
 SHOWN = 6
@@ -35,9 +72,9 @@ class Step:
     class_errors: Array | None = field(default=None, compare=False)  # the share of misclassified rows of each class
 
     @classmethod
-    def judged(cls, model: Expansion, made: Made, found: Judgement) -> Step:
+    def judged(cls, model: Expansion, made: Made, judgement: Judgement) -> Step:
         """Return the step of a model with its judgement."""
-        return cls(model, found.error, made, found.standard_error, found.deviations, found.class_errors)
+        return cls(model, judgement.error, made, judgement.standard_error, judgement.deviations, judgement.class_errors)
 
     @property
     def judgement(self) -> Judgement:
@@ -81,6 +118,8 @@ class Path:
         Under a tolerance: the full model's validation error, the error allowed, and how the full model was judged.
     shape : Shape, default=None
         What exports of the models take bytes for.
+    error_is : str, default=""
+        What a validation error is, such as "1 - R^2".
 
     Examples
     --------
@@ -102,6 +141,7 @@ class Path:
     kept: int | None = None
     allowance: Allowance | None = None
     shape: Shape | None = None
+    error_is: str = ""
 
     @property
     def models(self) -> list[Expansion]:
@@ -140,8 +180,11 @@ class Path:
         if len(lines) > 2 * SHOWN:
             lines[SHOWN:-SHOWN] = [f"   ...  ({len(lines) - 2 * SHOWN} more)"]
         title = f"Path of {len(self)} models on {self.n_validation} validation rows; {self.status.value}"
-        told = [] if self.allowance is None else [str(self.allowance)]
+        told = [f"error: {self.error_is}"] * bool(self.error_is) + [str(self.allowance)] * (self.allowance is not None)
         return "\n".join([title, *told, "  size  error     settings", *lines])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.to_dict())
 
     def to_dict(self, precision: str | None = None, X: Matrix | None = None) -> dict[str, list[Any]]:
         """Return the path as columns, one entry for each step; `pandas.DataFrame` takes them as they are.
@@ -192,8 +235,8 @@ class Path:
         signs = labels if labels.ndim > 1 else np.where(labels == np.unique(labels)[-1], 1.0, -1.0)[:, None]
         norms, hinge, slant = [], [], []
         for model in self.models:
-            own = model(model.points) - model.bias
-            norms.append(float((np.asarray(model.coef) * own).sum()))
+            linear = model(model.points) - model.bias
+            norms.append(float((np.asarray(model.coef) * linear).sum()))
             margins = signs * model(X)
             hinge.append(float(np.maximum(0.0, 1 - margins).sum(axis=1).mean()))
             slant.append(float(np.clip(0.5 - margins, 0.0, 1.0).sum(axis=1).mean()))
@@ -218,7 +261,7 @@ class Path:
 
     def keep(self, step: Step) -> Path:
         """Return the path with this step marked as the chosen one."""
-        return replace(self, kept=next(place for place, each in enumerate(self.steps) if each is step))
+        return replace(self, kept=next(place for place, other in enumerate(self.steps) if other is step))
 
     def at(self, size: int) -> Step:
         """Return the step of a size; raise ValueError where the path does not have it."""

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..goals import Goal, OneVsOne, OneVsRest
+from ..goals.values import variance_of
 from ..kernels import Array, Kernel, Matrix
 from ..model import Expansion, Holdout, Task
 from ..pairs import PairTargets
 from ..rows.homes import open_rows
 from ..rows.protocol import Meter, Rows
 from ..run import BY_ITSELF, Run
-from .folds import fold_rows
+from .folds import MOST_FOLDS, fold_rows
 
 #: the most targets of pairs of classes, 2 GiB
 MOST_TARGETS = 1 << 28
@@ -44,12 +45,14 @@ class Problem:
     held_out: int = 0  # so many of the last rows are the validation rows; 0: they are drawn
     home: Home = field(default_factory=Home)
     probabilities: Array | None = None  # (n, k): what small models are fitted to in place of labels
+    most_folds: int = MOST_FOLDS
+    full_outputs: Array | None = None  # (n, q), those of the full model that small ones follow, if they are known
     run: Run = BY_ITSELF  # whom all work tells how far it is, when it must end, and where its states are saved
 
     @property
     def n(self) -> int:
         """The number of rows."""
-        return int(self.labels.size)
+        return int(self.labels.shape[0])
 
     @property
     def strata(self) -> Array:
@@ -66,7 +69,7 @@ class Problem:
         if self.held_out:
             rows = np.arange(self.n)
             return [(rows[: -self.held_out], rows[-self.held_out :])]
-        return fold_rows(self.strata, self.validation_fraction, self.seed)
+        return fold_rows(self.strata, self.validation_fraction, self.seed, self.most_folds)
 
     def within(self, name: str) -> Problem:
         """Return the problem whose tasks save their states under this name."""
@@ -97,6 +100,7 @@ class Problem:
             holdout=holdout,
             goal=self.goal,
             run=self.run,
+            full_outputs=None if self.full_outputs is None else self.full_outputs[train],
         )
 
     def _targets(self, train: Array) -> Array:
@@ -121,6 +125,6 @@ class Problem:
         """Return the problem with the full model's scores as labels, if rows have none of their own."""
         if self.goal.labelled:
             return self
-        scores = full.on(self.rows(np.arange(self.n))).ravel()
-        variance = float(np.cov(scores, aweights=self.weights, ddof=0)) or 1.0
+        scores = self.goal.scores(full.on(self.rows(np.arange(self.n))))
+        variance = variance_of(scores, self.weights)
         return replace(self, labels=scores, goal=replace(self.goal, variance=variance))  # type: ignore[type-var]

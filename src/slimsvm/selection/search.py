@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..goals import Goal
+from ..goals.values import per_target
 from ..kernels import Array
 from ..model import CLEARLY, Expansion, Status, Task
 from ..run import Run
-from ..warning import warn_user
+from ..text import warn_user
 from .allowance import MOST_RECALL_LOST, Allowance
-from .folds import CUT_SHORT, FoldPaths
-from .judge import AGREEMENT, Baseline, Judge
+from .folds import CUT_SHORT, MOST_FOLDS_FOR_TOLERANCE, FoldPaths
+from .judge import AGREEMENT, Baseline, Judge, Scoring, Units
 from .limits import ALONE, Around, Limits
 from .path import Path, Step, sizes_up_to
 from .problem import Problem
-from .scoring import Scoring
-from .units import Units
 
 #: a model within a tolerance is searched up to this size first; each further search goes so many times as far. More: fewer
 #: searches for large models, and longer ones for small models
@@ -51,18 +51,41 @@ class Selection:
     judge: Judge
     limits: Limits
     reducer: Any
-    follow: bool = True  # whether the reducer gets the full model; otherwise it works from the labels only
+    full_goal: Goal | None = None  # of the full model, where its outputs are not those of the small one
     squared: bool = False  # whether C belongs to squared errors, and has no unit; otherwise its unit is 1 / that of targets
 
     @classmethod
     def of(cls, estimator: Any, problem: Problem, reducer: Any, around: Around = ALONE, **more: Any) -> Selection:
         """Return the selection with the settings of an estimator."""
         judge = Judge(Scoring.of(estimator.scoring), estimator)
+        if estimator.tolerance is not None:
+            problem = replace(problem, most_folds=MOST_FOLDS_FOR_TOLERANCE)
         return cls(problem, judge, Limits.of(estimator, problem, reducer, around), reducer, **more)
+
+    def aimed_at(self, goal: Goal) -> Selection:
+        """Return the selection with another goal, that of small and full models."""
+        return replace(self, problem=replace(self.problem, goal=goal), full_goal=None)
 
     def on(self, run: Run) -> Selection:
         """Return the selection whose work is part of this run."""
         return replace(self, problem=replace(self.problem, run=run))
+
+    @property
+    def full_problem(self) -> Problem:
+        """The problem of the full model."""
+        if self.full_goal is None or self.problem.goal.real:  # values are in the units of this problem
+            return self.problem
+        return replace(self.problem, goal=self.full_goal)
+
+    @property
+    def follow(self) -> bool:
+        """Whether the reducer gets the full model: outputs of single classes cannot follow those of pairs of classes."""
+        goal = self.problem.goal  # two classes have one output in every coding
+        return goal.n_classes < 3 or (goal.name == "ovr") == (self.full_problem.goal.name == "ovr")
+
+    def goal_of(self, model: Expansion, full: Expansion) -> Goal:
+        """Return the goal of the model that was kept: the full one's, or that of the search."""
+        return (self.full_problem if model.size == full.size else self.problem).goal
 
     def task(self, train: Array) -> Task:
         """Return the task of a reducer on some of the rows."""
@@ -70,15 +93,23 @@ class Selection:
 
     def baseline(self, trainer: Any, error: float) -> tuple[Baseline | None, Array | None]:
         """Return the full models of the folds, and coefficients from which training on all rows can start."""
-        return self.judge.baseline(self.problem, trainer, error)
+        baseline, start = self.judge.baseline(self.full_problem, trainer, error)
+        return baseline if baseline is None or self.follow else replace(baseline, models=()), start
 
-    def select(self, full: Expansion, tolerance: float | None = None, baseline: Baseline | None = None) -> Found:
+    def select(
+        self,
+        full: Expansion,
+        tolerance: float | None = None,
+        baseline: Baseline | None = None,
+        outputs: Array | None = None,
+    ) -> Found:
         """Return the model to keep and the path it is from.
 
         With a `tolerance`, that is the smallest model within the budget whose error is at most the `baseline`'s plus the
         tolerance; otherwise the best within the budget. The baseline is by default the full model's own error. The full
         model is returned, without a path, if it is within the budget or no smaller model is good enough. After Ctrl-C
-        the status of the path is INTERRUPTED, and the model is the best so far.
+        the status of the path is INTERRUPTED, and the model is the best so far. `outputs` are those of the full model on
+        all rows, if they are known.
         """
         limit = self.limits.size(full.size, full=True)
         if (limit is None and tolerance is None) or full.size < 2:
@@ -88,16 +119,18 @@ class Selection:
         search = replace(self, problem=self.problem.following(full), limits=limits)
         inside = search._in_units()
         same = inside._model_inside(full)
-        found: Found
+        chosen: Found
         if tolerance is None:
-            found = inside._best(limit or 1, same)
+            known = None if self.problem.goal.real else outputs
+            inside = replace(inside, problem=replace(inside.problem, full_outputs=known))
+            chosen = inside._best(limit or 1, same)
         else:
             search._warn_of_rare_classes(tolerance)
             given = baseline or Baseline(self.judge.judged(self.problem, full), AGREEMENT)
             allowance = Allowance(given.judgement, tolerance, given.judged, search._class_rows())
-            found = inside._smallest(same, limit, allowance, given.models)
-        model, path = inside._outside(*found)
-        return self.limits.kept(full) if found[0] is same else model, path
+            chosen = inside._smallest(same, limit, allowance, given.models)
+        model, path = inside._outside(*chosen)
+        return self.limits.kept(full) if chosen[0] is same else model, path
 
     def from_labels(self) -> Found:
         """Return the best model within the budget, made from the labels only, and its path."""
@@ -118,22 +151,24 @@ class Selection:
             return self
         units = Units.of(problem.labels, problem.weights)
         scaled: Any = goal
-        scaled = replace(scaled, epsilon=scaled.epsilon / units.scale, variance=scaled.variance / units.scale**2)
+        epsilon, variance = per_target(scaled.epsilon / units.scale), per_target(scaled.variance / units.scale**2)
+        scaled = replace(scaled, epsilon=epsilon, variance=variance)
         absolute = goal.labelled and not self.squared
-        weights = problem.weights * SQUARED_FOR_ABSOLUTE / units.scale if absolute else problem.weights
+        typical = float(np.exp(np.mean(np.log(units.scale))))  # several targets share the weights of rows
+        weights = problem.weights * SQUARED_FOR_ABSOLUTE / typical if absolute else problem.weights
         problem = replace(problem, labels=units.inside(problem.labels), goal=scaled, weights=weights)
         return replace(self, problem=problem, judge=replace(self.judge, units=units))
 
     def _model_inside(self, full: Expansion) -> Expansion:
-        """Return a full model in the units of the labels."""
         return self.judge.units.model_inside(full) if self.problem.goal.real else full
 
     def _outside(self, model: Expansion, path: Path | None) -> Found:
-        """Return a model and its path in the user's unit."""
         if self.problem.goal.real:
             units = self.judge.units
             model, path = units.model_outside(model), None if path is None else units.path_outside(path)
-        return model, None if path is None else replace(path, shape=self.limits.shape)
+        if path is not None:
+            path = replace(path, shape=self.limits.shape, error_is=self.judge.error_in_words(self.problem))
+        return model, path
 
     # The search along paths.
 
@@ -158,10 +193,10 @@ class Selection:
 
     def _on_folds(self, full: Expansion | None, fulls: Sequence[Expansion] = ()) -> FoldPaths:
         # models that are not refined on all rows should at least follow the full model of all rows
-        own = [self._model_inside(each) for each in fulls if self.reducer.finishes]
+        inside = [self._model_inside(full_model) for full_model in fulls if self.reducer.finishes]
         tasks = [replace(task, room=self.limits.room) for task in self.judge.folds(self.problem)]
         deadline = self.problem.run.deadline.within(self.reducer.time_limit)
-        return FoldPaths(self.reducer, full if self.follow else None, deadline, tasks, own)
+        return FoldPaths(self.reducer, full if self.follow else None, deadline, tasks, inside)
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning if the time limit cut it short."""
@@ -205,12 +240,12 @@ class Selection:
 
     def _warn_of_no_model(self, reach: int, limit: int | None, allowance: Allowance) -> None:
         """Warn that no model is within the tolerance, with what was compared and what is returned."""
-        kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
+        returned = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
         recall = "" if allowance.class_rows is None else f", and keeps each class's recall to within {MOST_RECALL_LOST}"
         warn_user(
-            f"no model of at most {reach} support vectors has the validation error allowed, {allowance.limit:.4g} less a "
-            f"standard error{recall}; {kept}. The full model has {allowance.full.error:.4g}, judged by {allowance.judged}. "
-            "Raise tolerance or budget, or try another reducer",
+            f"no model of at most {reach} support vectors has the validation error allowed, {allowance.limit:.4g} less "
+            f"half a standard error{recall}; {returned}. The full model has {allowance.full.error:.4g}, judged by "
+            f"{allowance.judged}. Raise tolerance or budget, or try another reducer",
         )
 
     def _refined(self, folds: FoldPaths, path: Path, allowance: Allowance) -> Path:
@@ -286,9 +321,9 @@ def check_selection(validation_fraction: Any, tolerance: Any, scoring: Any = Non
     """Raise ValueError unless both are shares of rows; with a scoring, the tolerance is in units of the score."""
     if not isinstance(validation_fraction, Real) or not 0 < float(validation_fraction) < 1:
         raise ValueError(f"validation_fraction must be a share of the rows between 0 and 1, not {validation_fraction!r}")
-    most, what = (
+    upper, what = (
         (1.0, "a share of errors from 0 up to 1") if scoring is None else (np.inf, "a difference of scores, 0 or more")
     )
-    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < most):
+    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < upper):
         raise ValueError(f"tolerance must be {what}, such as 0.005, not {tolerance!r}")
     Scoring.of(scoring)

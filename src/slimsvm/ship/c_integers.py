@@ -11,7 +11,7 @@ import numpy as np
 from ..goals import Decision
 from ..kernels.spec import EXP, IDENTITY, POWER
 from .artefact import Array
-from .c_source import FLASH, PLAIN, CSource
+from .c_source import FLASH, OUTPUTS, CSource
 from .integers import Codes, Integers, Line, Rate, halves
 from .literals import as_float32, float_literal, table
 from .template import LICENCE, filled, source
@@ -91,7 +91,7 @@ class IntegerSource(CSource):
     def words(self) -> dict[str, str]:
         """The types, names and expressions of this model."""
         held, a, wide = self.held, self.a, self.a.spec.value is POWER
-        name = "scores" if a.decision in PLAIN else "outputs"
+        name = "scores" if a.decision in OUTPUTS else "outputs"
         parts = self.scaling_parts
         return {
             "RowEntry": self.row_type,

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ..c_bytes import BITS, Table, code_bytes, code_parts, laid_out, sparse_words, total
+from ..c_bytes import BITS, Table, code_bytes, code_facts, laid_out, sparse_words, total
 from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER
 from ..scaling import Scaling
 from .artefact import Array, Artefact
-from .c_layout import Layout, layout_of, rounded
 from .literals import as_float32, c_string, class_names, float_literal, label_literals, listing, table
 from .preparation_c import CTable
 from .quantise import Quantised
-from .sparse import SparsePoints, needs_double, own_sums
+from .sparse import Layout, SparsePoints, layout_of, needs_double, own_sums, rounded
 from .template import LICENCE, filled, source
 
 #: tables of an AVR stay in flash where its compiler can read them there (-std=gnu99), and need no RAM
@@ -30,14 +29,15 @@ ENTRIES = "const uint32_t *index, const float *value, size_t count"
 CLASS, A_SCORE_EACH = "the number of the class of a row", "a score for each class, the largest wins"
 PREDICTIONS = {
     Decision.VALUE: "the value of a row",
+    Decision.VALUES: "the value of each target",
     Decision.SIDE: "1 for a row like the training rows, -1 for a novel one",
 }
 SCORES = {
     Decision.SIGN: "one score, above 0 for class 1",
     Decision.SIDE: "one score, below 0 for novel rows",
 }
-#: outputs that are the scores
-PLAIN = (Decision.SIGN, Decision.LARGEST, Decision.SIDE)
+#: the function that outputs are the result of
+OUTPUTS = dict.fromkeys((Decision.SIGN, Decision.LARGEST, Decision.SIDE), "scores") | {Decision.VALUES: "predict"}
 #: what predict returns for a sparse row that is not valid; others return -1
 INVALID = {Decision.VALUE: "NAN", Decision.SIDE: "0"}
 #: the probability of score k, by the kind of map; "softmax" is the temperature of three classes or more
@@ -57,10 +57,10 @@ MAP_TABLES = {
 
 @dataclass(frozen=True)
 class Cost:
-    """The costs of a C model: its constant tables and parts of code, bytes on the stack, multiply-adds per prediction."""
+    """The costs of a C model: tables, facts about its code (`c_bytes`), bytes on the stack, multiply-adds a prediction."""
 
     tables: tuple[Table, ...]
-    parts: tuple[str, ...]
+    facts: tuple[str, ...]
     ram: int
     multiply_adds: int
 
@@ -72,7 +72,7 @@ class Cost:
     @property
     def bytes(self) -> int:
         """The bytes of text and data, compiled by `gcc -Os` for x86-64."""
-        return laid_out(self.tables) + code_bytes(self.parts)
+        return laid_out(self.tables) + code_bytes(self.facts)
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,15 @@ class CSource:
 
     def raw_functions(self) -> list[tuple[str, str, str]]:
         """Return the type, the name and the output of each function of a row."""
+        if self.several:
+            return [("void", "predict", "values")]
         names = ["scores"] * self.scored + ["proba"] * bool(self.map) + ["interval"] * (self.a.interval is not None)
         return [(self.returns, "predict", ""), *(("void", name, name) for name in names)]
+
+    @property
+    def several(self) -> bool:
+        """Whether predict writes the values of several targets."""
+        return self.a.decision is Decision.VALUES
 
     # What the branches of the source depend on, and what its words stand for.
 
@@ -125,6 +132,7 @@ class CSource:
         return {
             "SPARSE": 0,
             "CODED": 0,
+            "LEARNS": 0,
             "PROJECTED": self.a.projection is not None,
             "SCALED": bool(self.scaling_parts),
             "BITS": 32 if small is None else small.grid.bits,
@@ -161,8 +169,8 @@ class CSource:
             "Coef": c_type(self.arrays["coef"]),
             "Number": number,
             "PUBLIC": "",
-            "OUTER": "" if a.decision in PLAIN else "static",
-            "outputs": self.inner_name("scores") if a.decision in PLAIN else "outputs",
+            "OUTER": "" if a.decision in OUTPUTS else "static",
+            "outputs": self.inner_name(OUTPUTS[a.decision]) if a.decision in OUTPUTS else "outputs",
             **{f"row_{name}": self.inner_name(name) for name in ("predict", "scores", "proba")},
             "TERM": a.spec.total.term,
             "VALUE": self.value,
@@ -301,12 +309,12 @@ class CSource:
         tables = tuple((values.nbytes, values.itemsize) for values in self.arrays.values())
         if self.prepared is not None:
             tables, stack = (*tables, (self.prepared.nbytes, 4)), stack + self.prepared.stack
-        return Cost(tables, tuple(self.parts), stack, work)
+        return Cost(tables, tuple(self.facts), stack, work)
 
     @property
-    def parts(self) -> list[str]:
-        """The names of the parts of the code that matter for its length."""
-        return code_parts(
+    def facts(self) -> list[str]:
+        """The facts on which the length of the code depends."""
+        return code_facts(
             kernel=self.a.kernel,
             precision=self.precision,
             decision=self.a.decision,
@@ -316,6 +324,7 @@ class CSource:
             projected=self.a.projection is not None,
             map=self.map,
             sparse=self.layout_words,
+            outputs=self.a.outputs,
         )
 
     @property
@@ -430,12 +439,12 @@ class CSource:
     @property
     def scored(self) -> bool:
         """Whether there is a function of scores."""
-        return self.a.decision is not Decision.VALUE
+        return self.a.decision not in (Decision.VALUE, Decision.VALUES)
 
     @property
     def returns(self) -> str:
         """The type of predict."""
-        return "int" if self.scored else "float"
+        return "float" if self.a.decision is Decision.VALUE else "int"
 
     def dense_prototypes(self) -> list[str]:
         """Return the declarations of the functions of a row: of a table's row, and of a prepared one."""
@@ -455,7 +464,8 @@ class CSource:
         """Return the declarations, and the classes by number."""
         p, upper = self.prefix, self.prefix.upper()
         scores = f"\n#define {upper}_SCORES {self.a.scores}" if self.scored else ""
-        told = f"/* {p}_predict returns {PREDICTIONS.get(self.a.decision, CLASS)}. */"
+        scores += f"\n#define {upper}_TARGETS {self.a.outputs}" if self.several else ""
+        told = f"/* {p}_predict {'writes' if self.several else 'returns'} {PREDICTIONS.get(self.a.decision, CLASS)}. */"
         declarations = "\n".join([told, *self.prototypes()])
         return f"""/* {p}: see {p}.c. Written by slimsvm {version("slimsvm")}; do not edit. {LICENCE} */
 #ifndef {upper}_H
@@ -654,6 +664,8 @@ class SparseCSource(CSource):
     def sparse_functions(self) -> list[str]:
         """Return the declarations of functions of rows by their nonzeros."""
         names = ["scores"] * self.scored + ["proba"] * bool(self.map)
+        if self.several:
+            return [f"int {self.prefix}_predict_sparse({ENTRIES}, float *values);"]
         return [
             f"{self.returns} {self.prefix}_predict_sparse({ENTRIES});",
             *(f"int {self.prefix}_{name}_sparse({ENTRIES}, float *{name});" for name in names),
@@ -661,7 +673,7 @@ class SparseCSource(CSource):
 
     def more_functions(self) -> list[str]:
         """Return the functions of sparse rows, in words."""
-        others = "; the others return 0, or -1 without a result" if self.scored else ""
+        others = "; the others return 0, or -1 without a result" if self.scored else ", else 0" if self.several else ""
         return [
             "",
             *self.sparse_functions(),

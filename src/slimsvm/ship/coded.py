@@ -49,9 +49,7 @@ class Coded:
         check_dense(artefact.size, artefact.columns)
         artefact = replace(artefact, points=artefact.table)
         if precision == "float32":
-            a = _with_float32(artefact.compact())
-            matrix = None if a.projection is None else as_float32(a.projection, "projection")
-            return cls(a, as_float32(a.table, "points"), as_float32(a.coef, "coefficients"), matrix, None)
+            return cls.plain(artefact.compact())
         a, bits = _weighted(artefact, CODE_BITS[precision]), CODE_BITS[precision]
         short_scale = bits == 4 and a.scaling is not None and not a.scaling.centre.any() and not a.scaling.clips
         if short_scale and a.scaling is not None:
@@ -66,6 +64,13 @@ class Coded:
         held = replace(a, points=points.values, coef=coef.values, widths=None if widths is None else widths.values)
         held = held if projection is None else replace(held, projection=projection.values)
         return cls(_with_float32(held), points, coef, projection, widths, short_scale)
+
+    @classmethod
+    def plain(cls, artefact: Artefact) -> Coded:
+        """Return the tables of an artefact in float32."""
+        a = _with_float32(artefact)
+        matrix = None if a.projection is None else as_float32(a.projection, "projection")
+        return cls(a, as_float32(a.table, "points"), as_float32(a.coef, "coefficients"), matrix, None)
 
     @property
     def bits(self) -> int:
@@ -119,9 +124,10 @@ class Coded:
         with np.errstate(over="ignore", invalid="ignore"):
             for i in range(points.shape[1]):
                 total += term(rows[:, i, None], points[:, i])
-            return self._of_totals(total)
+            return self.of_totals(total)
 
-    def _of_totals(self, total: Array) -> Array:
+    def of_totals(self, total: Array) -> Array:
+        """Return the kernel values of sums over the features."""
         value, gamma, widths = self.a.spec.value, self.gamma, self.width_numbers
         if value is IDENTITY:
             return total

@@ -57,7 +57,8 @@ def export(
         Replace files that exist.
     **settings : settings of the exporter
         C and images: `precision` ("float32", "int16", "int8" or "int4"). C: `integers` (no floating point), `rows` (raw
-        rows like those to predict, whose range integers keep) and `limit` (features are within it, after scaling).
+        rows like those to predict, whose range integers keep), `limit` (features are within it, after scaling) and
+        `update` (a function that learns from a row, for models of trainer="bsgd", "forgetron" or "rbp").
         ONNX: `precision` ("float32" or "float64") and `flavor` ("plain", or "svm" for one SVM operator). Those of each
         target are the fields of its class in `slimsvm.ship.export.EXPORTERS`.
 

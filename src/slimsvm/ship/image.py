@@ -36,7 +36,7 @@ from .artefact import NO_CLASSES, Array, Artefact
 from .coded import CODE_BITS, Coded
 
 MAGIC, VERSION, HEAD = b"SLMI", 1, 64
-DECISIONS = list(Decision)
+DECISIONS: list[Decision] = [decision for decision in Decision if decision is not Decision.VALUES]
 MAPS = [None, "sigmoid", "isotonic", "temperature"]
 #: kinds of labels
 WHOLE, REAL, TEXT, TRUTH = range(4)
@@ -61,6 +61,7 @@ class ImageExporter:
         """Return the image."""
         spec_of(artefact.kernel, "an image")
         artefact.check_rows("an image")
+        artefact.check_one_target("an image")
         return {self.ending: image_of(Coded.of(artefact, self.precision or artefact.precision))}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar
@@ -13,18 +15,127 @@ from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER, spec_of
 from ..rounding import Table
-from . import javascript_words, preparation_javascript
+from ..words import ATOM, Words
+from . import preparation_javascript
 from .artefact import Array, Artefact
 from .coded import Coded
-from .javascript_types import declarations
 from .literals import as_float32, encoded, label_literals, listing, table
+from .preparation_javascript import declaration
 from .sparse import SparsePoints, own_sums, smallest
 from .template import LICENCE, filled, source
+
+ROW = """\
+/** All features, or nonzeros only: from feature numbers, counted from 0, to values. */
+export type Row =
+  | ArrayLike<number>
+  | ReadonlyMap<number, number>
+  | { readonly indices: ArrayLike<number>; readonly values: ArrayLike<number> };
+"""
+TEXT = """\
+/** A text. */
+export type Row = string;
+"""
+
+
+def declarations(a: Artefact, stem: str) -> str:
+    """Return the declarations of a module."""
+    values = {Decision.VALUE: "number", Decision.VALUES: "number[]"}
+    predicted = "Label" if a.classes.size else values.get(a.decision, "1 | -1")
+    lines = [f"// Types of {json.dumps(stem)[1:-1]}: {a.summary}.", "", _row(a)]
+    lines += [f"export declare const features: {a.features};"]
+    if a.names:
+        lines += [f"export declare const featureNames: {_tuple(map(json.dumps, a.names))};"]
+    if a.classes.size:
+        lines += [f"export declare const classes: {_tuple(label_literals(a.classes, json.dumps))};"]
+        lines += ["export type Label = (typeof classes)[number];"]
+    lines += [f"export declare function predict(row: Row): {predicted};"]
+    lines += [] if a.decision in values else ["export declare function scores(row: Row): number[];"]
+    lines += [] if a.calibration is None else ["export declare function proba(row: Row): number[];"]
+    lines += [] if a.interval is None else ["export declare function interval(row: Row): [number, number];"]
+    return "\n".join([*lines, ""])
+
+
+def _row(a: Artefact) -> str:
+    if a.preparation is not None:
+        return declaration(a.preparation)
+    return ROW if a.words is None else TEXT
+
+
+def _tuple(words: Iterable[str]) -> str:
+    return f"readonly [\n    {listing(words)}\n]"
+
+
+ABOUT_TEXTS = ["//", "// A row is a text, a string. Anything else throws a TypeError."]
+#: Python's classes of characters, which differ from those of JavaScript
+WORD, SPACE = r"\p{L}\p{N}_", r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+CLASSES = {r"\w": WORD, r"\d": r"\p{Nd}", r"\s": SPACE}
+PLACES = {
+    r"\b": f"(?:(?<=[{WORD}])(?![{WORD}])|(?<![{WORD}])(?=[{WORD}]))",
+    r"\B": f"(?:(?<=[{WORD}])(?=[{WORD}])|(?<![{WORD}])(?![{WORD}]))",
+}
+#: whole runs of letters, without the look behind that browsers before 2023 lack
+USUAL = {r"\b\w\w+\b": f"[{WORD}]{{2,}}", r"\b\w+\b": f"[{WORD}]+", r"\w+": f"[{WORD}]+"}
+#: characters that have a backslash in an expression of JavaScript, and in one only if that has them
+SYNTAX = set(r"^$\.*+?()[]{}|/")
+
+
+def expression(pattern: str) -> str:
+    """Return a plain pattern of Python as one of JavaScript with the flag u."""
+    pattern = pattern.removeprefix("(?u)")
+    return USUAL[pattern] if pattern in USUAL else re.sub(rf"{ATOM}|[*+?|{{}}]", lambda found: _atom(found[0]), pattern)
+
+
+def _atom(atom: str) -> str:
+    if atom[0] == "[":
+        inside = re.sub(r"\\(.)|/", lambda found: CLASSES.get(found[0]) or _escaped(found[1] or "/", also="-"), atom[1:-1])
+        return f"[{inside}]"
+    if atom in PLACES:
+        return PLACES[atom]
+    if atom.lower() in CLASSES:
+        return f"[{'^' * atom[1].isupper()}{CLASSES[atom.lower()]}]"
+    return _escaped(atom[-1]) if atom[0] in "\\/" else atom
+
+
+def _escaped(character: str, also: str = "") -> str:
+    return f"\\{character}" if character in SYNTAX or character in also else character
+
+
+def _quoted(words: list[str]) -> str:
+    return f"[\n    {listing(json.dumps(word, ensure_ascii=False) for word in words)}\n]"
+
+
+def word_tables(words: Words) -> str:
+    """Return the vocabulary and what goes with it."""
+
+    numbered = f"const vocabulary = new Map({_quoted(list(words.vocabulary))}.map((word, i) => [word, i]));"
+    lines = [f"const WORD = /{expression(words.pattern)}/gu;", numbered]
+    lines += [f"const stopWords = new Set({_quoted(sorted(words.stop_words))});"] * bool(words.stop_words)
+    lines += [] if words.idf is None else [f"const idf = {encoded(as_float32(words.idf, 'idf'))};"]
+    return "\n".join([*lines, ""])
+
+
+def word_expressions(words: Words) -> dict[str, str]:
+    """Return what the words of `model.mjs` about texts stand for."""
+    low, high = words.runs
+    text = "text.toLowerCase()" if words.lowercase else "text"
+    kept = ".filter((word) => !stopWords.has(word))" if words.stop_words else ""
+    value = "1 + Math.log(count)" if words.sublinear else "count"
+    return {
+        "WORDS_OF_TEXT": f"({text}.match(WORD) ?? []){kept}",
+        "LOW_RUN": f"{low}",
+        "HIGH_RUN": f"{high}",
+        "COUNTED": "1" if words.binary else "(counts.get(i) ?? 0) + 1",
+        "WEIGHTED": value if words.idf is None else f"({value}) * idf[i]",
+        "SIZE_OF": {None: "1", "l1": "Math.abs(x)", "l2": "x * x"}[words.norm],
+        "ROOT": "Math.sqrt(sum)" if words.norm == "l2" else "sum",
+    }
+
 
 #: what predict and scores return, in words: by how outputs become a prediction
 LABEL, A_SCORE_EACH = "the label of an array of numbers", "a score for each class"
 PREDICTIONS = {
     Decision.VALUE: "the value of an array of numbers",
+    Decision.VALUES: "[the value of each target] of an array of numbers",
     Decision.SIDE: "1 for an array of numbers like the training rows, -1 for a novel one",
 }
 SCORES = {
@@ -108,11 +219,11 @@ class JavaScriptExporter:
 def _about_rows(a: Artefact) -> list[str]:
     if a.preparation is not None:
         return preparation_javascript.HEAD
-    return ABOUT_ROWS if a.words is None else javascript_words.HEAD
+    return ABOUT_ROWS if a.words is None else ABOUT_TEXTS
 
 
 def _head(a: Artefact, stem: str) -> str:
-    name, scored = json.dumps(stem)[1:-1], a.decision is not Decision.VALUE
+    name, scored = json.dumps(stem)[1:-1], a.decision not in (Decision.VALUE, Decision.VALUES)
     names = "predict" + ", scores" * scored + ", proba" * (a.calibration is not None)
     lines = [
         f"// {name}: {a.summary}.",
@@ -147,7 +258,7 @@ def _tables(a: Artefact, coded: Coded | None) -> list[str]:
     lines = [f"const {name} = {encoded(values)};" for name, values in packed.items()]
     lines += [f"const {name} = new Float32Array([\n{table(values)}\n]);" for name, values in plain.items()]
     lines += _plain_lines(a, None)
-    words = [] if a.words is None else [javascript_words.tables(a.words)]
+    words = [] if a.words is None else [word_tables(a.words)]
     words += [] if a.preparation is None else [preparation_javascript.table_code(a.preparation)]
     return [DECODE] * bool(packed or a.words) + words + ["\n".join([*lines, ""])]
 
@@ -261,5 +372,5 @@ def _words(a: Artefact, coded: Coded | None) -> dict[str, str]:
         "PAIR_OUTPUTS": "bias.map((_, k) => output(values, k))" if a.decision is Decision.DAG else "outputs(row)",
         "PROBABILITY": PROBABILITIES.get(_map(a), ""),
         "LEAST": repr(LEAST),
-        **({} if a.words is None else javascript_words.expressions(a.words)),
+        **({} if a.words is None else word_expressions(a.words)),
     }

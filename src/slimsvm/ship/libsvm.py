@@ -1,4 +1,4 @@
-"""LIBSVM model files, written; `importers.libsvm` reads them.
+"""LIBSVM model files, written; `files.models` reads them.
 
 A file holds pairs of classes (`libsvm_layout`), a regressor or a one-class SVM, and its numbers read back exactly. Scaling
 that cannot be folded into the points goes to a second file for LIBSVM's own tool: `svm-scale -r model.range rows`.
@@ -17,8 +17,7 @@ from ..calibration import Sigmoid
 from ..goals import Decision
 from ..kernels.spec import SPECS
 from ..scaling import Scaling
-from ..text import short
-from ..warning import warn_user
+from ..text import short, warn_user
 from .artefact import Array, Artefact
 from .libsvm_layout import Layout, layout_of
 from .sparse import SparsePoints
@@ -43,6 +42,7 @@ class LIBSVMExporter:
     def render(self, artefact: Artefact, stem: str) -> dict[str, bytes]:  # noqa: ARG002
         """Return the model file, and ranges for svm-scale if features are scaled."""
         artefact.check_rows("the libsvm export")
+        artefact.check_one_target("a LIBSVM file")
         if artefact.kernel not in LIBSVM_KERNELS:
             raise ValueError(f"the libsvm export has no {artefact.kernel!r} kernel; it has {sorted(LIBSVM_KERNELS)}")
         if artefact.widths is not None:

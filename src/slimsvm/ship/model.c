@@ -52,6 +52,7 @@ static float small_float(uint32_t code, int bits)
 #endif
 
 #if CODED
+#if LEARNS == 0
 /* The number of a code: its steps above the low end. */
 static float number(const FLASH Code *codes, uint32_t entry, Pair low, Pair step)
 {
@@ -61,6 +62,7 @@ static float number(const FLASH Code *codes, uint32_t entry, Pair low, Pair step
     return low + step * (float)codes[entry];
 #endif
 }
+#endif
 
 #if EXPONENTIAL
 /* exp(x): a polynomial about the nearest power of 2. Other programs do the same, operation by operation. */
@@ -248,7 +250,9 @@ static float kernel(const RowEntry *x, const FLASH Entry *z)
 #endif
 #endif
 
-#if DECISION == DAG
+#if LEARNS
+#include "learning.c"
+#elif DECISION == DAG
 static void evaluate(const Input *x, float *values)
 {
 #if SPARSE
@@ -443,6 +447,8 @@ PUBLIC float row_predict(const Input *x)
     outputs(x, out);
     return out[0];
 }
+#elif DECISION == VALUES
+/* row_predict is the function of outputs. */
 #elif DECISION == DAG
 PUBLIC int row_predict(const Input *x)
 {
@@ -483,6 +489,22 @@ static int is_valid(const uint32_t *index, size_t count)
     return 1;
 }
 
+#if DECISION == VALUES
+void model_predict(const float *x, float *values)
+{
+    const Row row = { x, NULL, FEATURES };
+    row_predict(&row, values);
+}
+
+int model_predict_sparse(const uint32_t *index, const float *value, size_t count, float *values)
+{
+    const Row row = { value, index, count };
+    if (!is_valid(index, count))
+        return -1;
+    row_predict(&row, values);
+    return 0;
+}
+#else
 Prediction model_predict(const float *x)
 {
     const Row row = { x, NULL, FEATURES };
@@ -494,8 +516,9 @@ Prediction model_predict_sparse(const uint32_t *index, const float *value, size_
     const Row row = { value, index, count };
     return is_valid(index, count) ? row_predict(&row) : INVALID;
 }
+#endif
 
-#if DECISION != VALUE_ITSELF
+#if DECISION != VALUE_ITSELF && DECISION != VALUES
 void model_scores(const float *x, float *scores)
 {
     const Row row = { x, NULL, FEATURES };

@@ -1,6 +1,6 @@
 // The JavaScript export, for every kernel and layout: `javascript.py` writes the tables and constants of a model in front of
 // this text, keeps the branches of #if that the model needs, and puts expressions in the place of TERM, JOINT_TERM, OWN_TERM
-// and VALUE (`kernels.spec`), SCALED, PROBABILITY and the words of a text (`javascript_words`). Node checks it as it is.
+// and VALUE (`kernels.spec`), SCALED, PROBABILITY and the words of a text . Node checks it as it is.
 
 //#if TEXT
 /** The numbers of the features in a text, and their values. */
@@ -213,7 +213,7 @@ function curve(score, k) {
 }
 //#endif
 
-//#if DECISION != VALUE
+//#if DECISION != VALUE && DECISION != VALUES
 export function scores(row) {
 //#if DECISION == DAG
   const values = evaluate(row);
@@ -261,6 +261,8 @@ export function predict(row) {
   return classes[largest(scores(row))];
 //#elif DECISION == DAG
   return classes[winner(evaluate(row))];
+//#elif DECISION == VALUES
+  return outputs(row);
 //#elif DECISION == SIDE
   return outputs(row)[0] >= 0 ? 1 : -1;
 //#else

@@ -121,6 +121,9 @@ class ArduinoExporter(_Package):
         prediction = f"{words['prefix']}_predict({given})"
         if self.integers and artefact.decision is Decision.VALUE:
             prediction = f"{words['prefix']}_value({prediction})"
+        if artefact.decision is Decision.VALUES:
+            quantise = f"float values[{upper}_TARGETS];\n    {words['prefix']}_predict(x, values);\n    "
+            prediction = "values[0]"
         own = {"row": "".join(rows).format(**words), "quantise": quantise, "prediction": prediction}
         example = EXAMPLE.format(**words, **own)
         return {

@@ -19,6 +19,7 @@ from .sparse import SparseKernel, SparsePoints, SparseRows
 
 if TYPE_CHECKING:
     from .integers import Integers
+    from .learning import LearningRuntime
 
 
 class Runtime:
@@ -166,8 +167,8 @@ class IntegerRuntime:
 
 
 def runtime(
-    model: Any, *, integers: bool = False, precision: str | None = None, rows: Any = None
-) -> Runtime | IntegerRuntime:
+    model: Any, *, integers: bool = False, precision: str | None = None, rows: Any = None, update: bool = False
+) -> Runtime | IntegerRuntime | LearningRuntime:
     """Return a fitted model, or one in a file, as a fast function of rows without checks of its input.
 
     Parameters
@@ -181,6 +182,9 @@ def runtime(
         That of the integers; by default the model's own, or int8.
     rows : array-like, default=None
         Raw rows like those to predict, whose range the integers cover.
+    update : bool, default=False
+        Return a function whose `update(row, label)` learns, as C does that is exported with update=True, in float32. The
+        model is one of trainer="bsgd", "forgetron" or "rbp", and does not change.
 
     Returns
     -------
@@ -199,15 +203,23 @@ def runtime(
     if isinstance(model, str | os.PathLike):
         model = _read(model)
     if isinstance(model, Coded):
-        return Runtime(model.a, model)
+        if not update:
+            return Runtime(model.a, model)
+        model = model.a
     if not isinstance(model, Artefact):
         from .source import artefact_of
 
         model = artefact_of(model)
+    if update and (integers or precision is not None or rows is not None):
+        raise ValueError("update=True learns in float32; leave integers=, precision= and rows= out")
     if integers:
         from .integers import Integers
 
         return IntegerRuntime(Integers.of(model, precision, rows))
+    if update:
+        from .learning import LearningRuntime
+
+        return LearningRuntime(model)
     if precision is not None or rows is not None:
         raise ValueError("precision= and rows= are for integers=True; a model has its own precision")
     return Runtime(model)

@@ -11,17 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..calibration import Conformal
 from ..goals import Goal
-from ..importers.around import is_identity, target_scaling, unwrapped
+from ..importers.around import is_identity, target_scaling, unwrapped, words_before
 from ..importers.models import import_model, is_known
-from ..importers.vectorizers import words_before
 from ..kernels import Custom, Kernel
+from ..learning import Learning
 from ..metric import Metric
 from ..model import Expansion
 from ..scaling import Scaling
 from ..tables.folding import are_scalers, folded, scaling_of
 from ..tables.program import Preparation
 from ..text import short
-from .artefact import NO_CLASSES, Array, Artefact, whole_degree
+from .artefact import NO_CLASSES, Array, Artefact, raw_ranges, whole_degree
 from .sparse import SparsePoints, check_dense
 
 
@@ -59,7 +59,9 @@ def artefact_of(model: Any) -> Artefact:
         preparation,
         spread,
     )
-    artefact = replace(artefact, precision=getattr(function, "precision", "float32"))
+    learning = _learning(svm) if all(map(is_identity, targets)) else None
+    ranges = raw_ranges(getattr(svm, "feature_range_", None), scaling) if are_scalers(steps) else None
+    artefact = replace(artefact, precision=getattr(function, "precision", "float32"), learning=learning, ranges=ranges)
     artefact = artefact.with_metric(metric).settled()
     for target in reversed(targets):
         artefact = artefact if is_identity(target) else artefact.with_values(target_scaling(target))
@@ -96,6 +98,15 @@ def _function(svm: Any) -> tuple[Expansion, Goal, Array]:
         )
     source = import_model(svm)
     return source.model, source.goal, source.classes
+
+
+def _learning(svm: Any) -> Learning | None:
+    """Return how an estimator of slimsvm learns on, if it learns row by row."""
+    if not hasattr(svm, "_labels_are"):
+        return None
+    from ..estimators.streams import learning_of
+
+    return learning_of(svm)
 
 
 def _parameters(kernel: Kernel) -> dict[str, float]:

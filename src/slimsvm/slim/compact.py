@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..c_bytes import Room
-from ..goals.cross_entropy import CrossEntropy
 from ..goals.decision import Decision
-from ..goals.row_loss import RowLoss
-from ..kernels import RBF, Array, dense
-from ..made import Made
+from ..goals.demands import CrossEntropy, RowLoss
+from ..kernels import RBF, Array
 from ..model import Expansion, Task
 from ..reducers.base import EndedModels
-from ..solvers.wanted import wanted
-from .joint import BITS, RATE, Joint, Layout, Numbers
+from ..selection.path import Made
+from ..solvers.basis import wanted
+from .joint import BITS, RATE, Joint, Layout, Numbers, Plan, Rows
+from .learner import LAST_SECONDS, MOST_STEPS, batches_for
 from .paths import ended
 
 #: ranks that compete, as far as rows have more features
@@ -33,12 +33,10 @@ SHORT = ("int8", "int4")
 #: rounds of the competition: the steps of each layout, and how many layouts are left for the next round; then the steps of
 #: the last one. With a time limit they are shares of it. More: better models, in proportion more time
 COMPETITION, STEPS = ((200, 4), (600, 2), (1200, 1)), 6000
-ROUND_SECONDS, LAST_SECONDS = 0.1, 0.85
+ROUND_SECONDS = 0.1
 #: points of the model, with one output or several, that is found with the best coefficients at every step, and from which
 #: another start grows; its share of the time; and the rate from there: fast steps would lose what it has
 SEED_POINTS, SEED_SECONDS, SEED_RATE = (128, 64), 0.2, 0.005
-#: the most steps within a time limit
-MOST_STEPS = 10**6
 #: the share of the steps and of the rate for the refinement of the chosen model on all rows
 FINISH = 0.25
 #: the most numbers in rows that are dense in memory
@@ -49,34 +47,35 @@ GROUPS = 5
 
 @dataclass(frozen=True)
 class Compact:
-    """The rows of a task as arrays, and the loss of models on them."""
+    """The rows of a task for mini-batches, the loss of models on them, and their groups."""
 
     task: Task
     loss: RowLoss
-    X: Array
+    rows: Rows
     groups: Array
+    kind: str = "both"  # of metric, beside a projection
 
     @classmethod
-    def of(cls, task: Task, model: Expansion | None) -> Compact:
+    def of(cls, task: Task, model: Expansion | None, kind: str = "both", *, by_entropy: bool = False) -> Compact:
         """Return the problem of a task; targets are the labels', or the full model's where rows have none."""
         goal, demands = task.goal, wanted(task, None if task.goal.labelled else model)
-        by_entropy = goal.decision is Decision.LARGEST and goal.outputs > 1
+        by_entropy = by_entropy or (goal.decision is Decision.LARGEST and goal.outputs > 1)
         loss: RowLoss = CrossEntropy(task.targets) if by_entropy else demands
         groups = goal.groups(task.targets)
         if goal.real:
             middle = np.clip(np.zeros(task.rows.n), demands.low[:, 0], demands.high[:, 0])
             groups = np.searchsorted(np.quantile(middle, np.arange(1, GROUPS) / GROUPS), middle)
-        return cls(task, loss, dense(task.rows.take(np.arange(task.rows.n))), groups)
+        return cls(task, loss, Rows(task, loss), groups, kind)
 
     def joint(self, precision: str) -> Joint:
         """Return the descent for tables of a precision."""
         rng = np.random.default_rng(self.task.rng.integers(2**32))
         gamma: float = self.task.rows.kernel.gamma  # type: ignore[attr-defined]
-        return Joint(self.X, self.loss, self.task.weights, gamma, BITS[precision], rng)
+        return Joint(self.rows, gamma, rng, bits=BITS[precision], kind=self.kind)
 
     def made(self, layout: Layout) -> Made:
         """Return the settings of a model."""
-        metric = "projection" if layout.rank else "both"
+        metric = "projection" if layout.rank else self.kind
         return Made(target="label", metric=metric, loss=self.loss.name, precision=layout.precision)
 
 
@@ -109,9 +108,8 @@ class Entrant:
 
     def descend(self, task: Task, steps: int, share: float) -> None:
         """Take some steps, or with a time limit as many as a share of the time allows."""
-        deadline = task.run.deadline.share(share)
-        most = steps if deadline.left is None else MOST_STEPS
-        self.numbers = self.joint.descended(self.numbers, most, deadline, rate=self.rate)
+        most = steps if task.run.deadline.left is None else MOST_STEPS
+        self.numbers = self.joint.descended(self.numbers, Plan(most, self.rate), task.run.share(share).saved_by())
 
     def model(self, task: Task) -> Expansion:
         """Return the present model."""
@@ -125,7 +123,7 @@ class Entrant:
 def can_be_compact(task: Task) -> bool:
     """Return whether such models exist for a task: with the rbf kernel, and rows that are dense in memory."""
     rows = task.rows
-    return isinstance(rows.kernel, RBF) and rows.backpropagates and rows.n * rows.d <= MOST_NUMBERS
+    return isinstance(rows.kernel, RBF) and rows.in_one_place and rows.n * rows.d <= MOST_NUMBERS
 
 
 def ranks_for(features: int) -> tuple[int, ...]:
@@ -146,45 +144,43 @@ def layouts_within(room: Room, task: Task, rank: int | None, most: int) -> list[
 
 
 def best_within(
-    task: Task, model: Expansion | None, layouts: Sequence[Layout], seed: Expansion | None = None
+    task: Task, problem: Compact, layouts: Sequence[Layout], seed: Expansion | None = None, steps: int = 50
 ) -> EndedModels:
     """Yield the model of the layout that wins; layouts in all features also start from the `seed`."""
-    problem = Compact.of(task, model)
     entrants = [Entrant.of(problem, layout) for layout in layouts]
     if seed is not None and seed.metric is not None and seed.metric.factors is not None:
         entrants += [Entrant.grown(problem, layout, seed) for layout in layouts if not layout.rank]
-    for steps, left in COMPETITION:
+    effort = steps / 50 * batches_for(task.rows.n, STEPS) / STEPS
+    for few, left in COMPETITION:
         if len(entrants) > left:
             share = ROUND_SECONDS / len(entrants)
             for number, entrant in enumerate(entrants):
-                entrant.descend(task, steps, share / (1 - share * number))
+                entrant.descend(task, max(int(effort * few), 1), share / (1 - share * number))
             entrants = sorted(entrants, key=lambda entrant: np.nan_to_num(entrant.error(task), nan=1.0))[:left]
     [best] = entrants[:1]
-    best.descend(task, STEPS, LAST_SECONDS)
+    best.descend(task, max(int(effort * STEPS), 1), LAST_SECONDS)
     yield best.model(task), problem.made(best.layout)
     return ended(best.layout.size, [best.layout.size], task.run)
 
 
-def of_rank(task: Task, model: Expansion | None, sizes: Sequence[int], rank: int) -> Iterator[tuple[Expansion, Made]]:
-    """Yield models of each size in a projection to so many coordinates; in all features, with factors, for a rank of 0."""
-    problem = Compact.of(task, model)
+def of_sizes(task: Task, problem: Compact, sizes: Sequence[int], rank: int, steps: int) -> Iterator[tuple[Expansion, Made]]:
+    """Yield models of each size in a projection to so many coordinates; in all features for a rank of 0."""
     for number, size in enumerate(sizes):
         entrant = Entrant.of(problem, Layout(min(size, task.rows.n), rank))
         share = size / sum(sizes[number:])
-        entrant.descend(task, max(int(STEPS * size / sizes[-1]), COMPETITION[0][0]), share)
+        entrant.descend(task, max(int(steps * size / sizes[-1]), COMPETITION[0][0]), share)
         yield entrant.model(task), problem.made(entrant.layout)
         if task.run.over:
             return
 
 
-def refined(task: Task, found: Expansion, made: Made, model: Expansion | None) -> Expansion:
+def refined(task: Task, found: Expansion, made: Made, problem: Compact, steps: int) -> Expansion:
     """Return a model after some more steps on all rows, through the same rounding."""
-    problem = Compact.of(task, model)
-    joint = problem.joint(made.precision)
-    steps = int(FINISH * STEPS) if task.run.deadline.left is None else MOST_STEPS
-    numbers = joint.descended(
-        joint.numbers(found), steps, task.run.deadline.share(LAST_SECONDS), rate=FINISH * RATE, rounds=0.0
+    joint, limited = problem.joint(made.precision), task.run.deadline.left is not None
+    plan = Plan(
+        MOST_STEPS if limited else int(FINISH * steps / 50 * batches_for(task.rows.n)), FINISH * RATE, rounded_from=0.0
     )
+    numbers = joint.descended(joint.numbers(found), plan, task.run.share(LAST_SECONDS).saved_by())
     return joint.model(task.rows.kernel, numbers, made.precision)  # type: ignore[arg-type]
 
 

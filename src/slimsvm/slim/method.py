@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -10,10 +9,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import issparse
 
-from ..goals.cross_entropy import CrossEntropy
 from ..goals.decision import Decision
-from ..goals.demands import Demands
-from ..goals.row_loss import LOSSES
+from ..goals.demands import LOSSES, CrossEntropy, Demands
 from ..kernels import RBF, Array, Kernel
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
@@ -24,37 +21,42 @@ from .compact import (
     MOST_NUMBERS,
     SEED_POINTS,
     SEED_SECONDS,
+    Compact,
     best_within,
     can_be_compact,
     layouts_within,
-    of_rank,
+    of_sizes,
     ranks_for,
     refined,
     renewed,
     with_default,
 )
-from .competing import DECIDED_AT, FINAL_STEPS, LEAST_ROWS, ROWS_PER_NUMBER, WAY_STEPS, CompetingPath, Learner
-from .learned_metric import KINDS
-from .metric_search import Learning, MetricSearch
-from .paths import FixedPath, GrowingPath, ended
-from .point_search import Objective, PointSearch, Schedule, briefer, known_objectives, objective_of
+from .learned import KINDS
+from .learner import FINAL, WAY, Learner, batches_for
+from .paths import SlimPath, ended
+from .point_search import (
+    MOST_FEATURES,
+    MOST_VALUES,
+    SEVERAL_FEATURES,
+    WIDE,
+    Objective,
+    PointSearch,
+    briefer,
+    known_objectives,
+    objective_of,
+)
 
-#: the share of a time limit in which metric "auto" decides for large problems, and the rows on which. More: a safer
-#: decision, less time for the models
-DECISION, DECIDING_ROWS = 0.25, 1 << 14
 #: loss "auto" is cross-entropy for models with at least so many classes for each point
 CLASSES_A_POINT = 2
-#: it then visits so many rows by mini-batches at most, and takes so many steps of L-BFGS for each pass over the rows. More:
-#: a lower error, in more time
-MOST_VISITS, STEPS_A_PASS = 1 << 21, 5
-#: multiply-adds of a step up to which learned models have the best coefficients at every step; beyond, mini-batches
-MOST_PROJECTED = 1e10
+#: with at most this many numbers in points, the largest size gets up to three times the steps
+FEW_NUMBERS = 1000
+#: rows for which the largest size takes `steps` steps, with several outputs. More rows take up to twice as many, since they
+#: show more of what points can learn; fewer take fewer, half of them at least
+USUAL_ROWS = 1 << 14
 #: the targets, the preferred one first
 TARGETS = ("label", "slant")
 #: the kernel's own metric, the parts that can be learned, and a choice between these by validation
 METRICS = (*KINDS, "projection", "auto")
-#: the default settings, which all instances share
-SCHEDULE, LEARNING = Schedule(), Learning()
 
 
 @dataclass(frozen=True)
@@ -73,24 +75,22 @@ class Slim(Reducer):
     grows from 0.1 to 1 at 64 points, or to 0.3 with several outputs: few points regularise by themselves. Noisy labels need
     more and clean ones less, so multiples of it are tried at 32 points, or at the last size before a smaller budget.
     Another one is used if the loss on random validation rows is clearly lower, and a model without some blocks of
-    neighbouring rows is no worse on these than on random rows: rows of another time may need more
-    (`Schedule.decay_powers`; 0 leaves the decay as C gives it).
+    neighbouring rows is no worse on these than on random rows: rows of another time may need more.
 
     In regression, "label" means outputs within epsilon of the labels, and "slant" the outputs of the full model, without
     decay. In novelty detection rows have no labels, and the target is always the full model.
 
-    Points of sparse rows with many features, such as text, move in the span of a few directions, found by linear models
-    (`slim.linear_span`). The gradients of the chosen model's points are then added to the span. In the end such points
-    keep only the entries that matter, as CSR (`slim.few_entries`, `Schedule.entries_change`). With
-    `Schedule(wide=features)` points move in all features, which takes many times as long. With `Schedule.most_features`
-    such points have only the main features, as CSR. Points of other rows with more than `Schedule.several_features`
-    features move in the span of the rows' principal axes, if few axes hold `Schedule.span_share` of the variance.
+    Points of sparse rows with many features, such as text, move in the span of a few directions, found by linear models, to
+    which the gradients of the chosen model's points are added. In the end such points keep only the entries that matter, as
+    CSR (`slim.sparse_points`). Points of other rows with many features move in the span of the rows' principal axes, if few
+    axes hold most of the variance.
 
     L-BFGS moves the points, and at every step the coefficients are the best for the points (`solvers.projection`). Most
     rows reach their targets, so only some steps use all rows. Larger models grow from smaller ones: k-means centres of the
     rows that fall short are added. Small models are also started from new initial points, and the better model is kept.
-    `steps` is the number of L-BFGS steps for each size, on a subsample if rows are many. The largest model uses all rows.
-    The chosen model is then refined by as many steps on all rows, validation rows included.
+    `steps` is the number of L-BFGS steps for each size, on a subsample if rows are many, and all other work is in
+    proportion. The largest model uses all rows. The chosen model is then refined by as many steps on all rows, validation
+    rows included.
 
     `metric` says what else is learned: "scales" is a factor for each feature, "widths" a factor of gamma for each point,
     "both" is both, and "fixed" neither. Kernels without a width (linear, poly, sigmoid) have scales only. The loss is then
@@ -98,26 +98,22 @@ class Slim(Reducer):
         sum_ic w_i max(0, h_ic - y_ic f_c(x_i))^2 + decay / C |coef|^2 + pull (|log factors|^2 + |log widths|^2)
 
     and L-BFGS moves points and metric, again with the best coefficients at every step (`slim.learned`). `pull` weakens as
-    rows grow. Large problems move everything together: by mini-batches with Adam, then by L-BFGS on all rows
-    (`slim.metric_search`).
+    rows grow. In large problems all numbers move together by mini-batches (`slim.joint`).
 
     Metric "auto" learns both in one run with the fixed models: from the model of 32 points, or of the size asked for. What
     was learned goes on unless it is worse, on random validation rows or on blocks of neighbouring rows that were left out
-    (`slim.competing`): a metric fits rows closely and does harm if later rows differ from earlier ones.
+    (`slim.paths`): a metric fits rows closely and does harm if later rows differ from earlier ones.
 
     Metric "projection" learns a projection of rows to `rank` coordinates, in which points are. Under a limit in bytes
     layouts compete, with and without a projection, and with tables of different bits that the model is trained for
     (`slim.compact`).
 
     `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
-    softmax of the outputs (`goals.cross_entropy`), and everything moves together as with a learned metric. Where a few
-    points serve many classes the error is much lower: no output need reach a margin, the right one need only be the
-    largest. It needs one output for each class (multiclass="ovr"), or two classes, and the target "label". It takes several
-    times as long, and with more points than classes it is no better. So "auto" is cross-entropy where the largest model has
-    at most half as many points as there are classes, and "squared" otherwise.
-
-    `schedule` decides how long the search takes and which rows it uses (`Schedule`); `learning` does so for a metric
-    (`Learning`).
+    softmax of the outputs (`goals.demands`), and all numbers move together. Where a few points serve many classes the
+    error is much lower: no output need reach a margin, the right one need only be the largest. It needs the rbf kernel, one
+    output for each class (multiclass="ovr") or two classes, and the target "label". It takes several times as long, and
+    with more points than classes it is no better. So "auto" is cross-entropy where the largest model has at most half as
+    many points as there are classes, and "squared" otherwise.
     """
 
     target: str = "auto"
@@ -127,8 +123,6 @@ class Slim(Reducer):
     metric: str = "auto"
     rank: int | None = None
     loss: str = "auto"
-    schedule: Schedule = SCHEDULE
-    learning: Learning = LEARNING
     needs_model: ClassVar[bool] = False
     real_valued: ClassVar[bool] = True
     selects: ClassVar[bool] = False
@@ -139,6 +133,7 @@ class Slim(Reducer):
     resumes: ClassVar[bool] = True
     takes_metric: ClassVar[bool] = True
     takes_probabilities: ClassVar[bool] = True
+    thorough: ClassVar[bool] = True  # more steps for few numbers and many rows
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -149,8 +144,6 @@ class Slim(Reducer):
             raise ValueError(f"decay must be a number of at least 0, or None, not {self.decay!r}")
         if not self.steps >= 1:
             raise ValueError(f"steps must be a number of at least 1, not {self.steps!r}")
-        if not isinstance(self.schedule, Schedule):
-            raise ValueError(f"schedule must be a Schedule, not {self.schedule!r}")
         if self.metric not in METRICS:
             raise ValueError(f"unknown metric {self.metric!r}; there are {list(METRICS)}")
         if self.rank is not None and not (isinstance(self.rank, int) and self.rank >= 1):
@@ -159,8 +152,6 @@ class Slim(Reducer):
             raise ValueError(f"unknown loss {self.loss!r}; there are {[*LOSSES, 'auto']}")
         if self.loss == CrossEntropy.name and self.target == "slant":
             raise ValueError("loss='cross_entropy' follows labels; give target='label' or 'auto', or loss='squared'")
-        if not isinstance(self.learning, Learning):
-            raise ValueError(f"learning must be a Learning, not {self.learning!r}")
 
     @property
     def requires_model(self) -> bool:
@@ -197,33 +188,43 @@ class Slim(Reducer):
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models with the given metric; "auto" yields fixed ones, and learned ones if these pass validation."""
         self.check_kernel(task.rows.kernel)
-        decided = self._with_loss(task, sizes[-1])
-        room = task.room
+        room, ranked = task.room, self.metric == "projection"
         if room is not None and self.metric in ("auto", "both", "projection") and can_be_compact(task):
-            rank = with_default(self.rank, task) if self.metric == "projection" else 0 if self.metric == "both" else None
+            rank = with_default(self.rank, task) if ranked else 0 if self.metric == "both" else None
             layouts = layouts_within(room, task, rank, task.rows.n)
             if layouts:
                 seed = self._seed(renewed(task), model, max(layout.size for layout in layouts))
-                return best_within(renewed(task), model, layouts, seed)
-        if self.metric == "projection":
-            return self._projected(task, sizes, model)
-        if self.metric == "auto" and not (decided._may_learn(task) and decided._projects(task, sizes[-1])):
-            return decided._models_of_either(task, sizes, model)
-        return decided._models_of(task, sizes, model, self.metric)
+                problem = Compact.of(task, model, by_entropy=self.loss == CrossEntropy.name)
+                return best_within(renewed(task), problem, layouts, seed, self.steps)
+        if ranked:
+            self._check_projection(task)
+        if ranked or self._loss_for(task, sizes[-1]) == CrossEntropy.name:
+            return self._joint_models(task, sizes, model)
+        return SlimPath(self, task, sizes, self._objectives(task, model), self._kind(task)).models()
+
+    def _kind(self, task: Task) -> str:
+        """Return the kind of metric on a path: the fixed one where none can be learned."""
+        rows = task.rows
+        possible = takes_factors(rows.kernel.name) and rows.in_one_place and rows.main_features(MOST_FEATURES) is None
+        if self.metric == "auto" and not (possible and rows.d <= WIDE):
+            return "fixed"
+        if self.metric not in ("auto", "fixed") and not (possible and rows.n * rows.d <= MOST_NUMBERS):
+            raise ValueError(
+                f"metric={self.metric!r} needs rows on one machine of at most {MOST_NUMBERS:,} numbers, not {rows.n:,} "
+                f"rows of {rows.d:,} features; give metric='fixed'"
+            )
+        return self.metric
 
     def _seed(self, task: Task, model: Expansion | None, most: int) -> Expansion | None:
         """Return a model of few points with factors and widths, found with the best coefficients at every step."""
         few, points = replace(task, run=task.run.within("seed").share(SEED_SECONDS)), SEED_POINTS[task.goal.outputs > 1]
-        if few.rows.d > self.schedule.several_features or not (
-            self._may_learn(few) and replace(self, loss=Demands.name)._projects(few, points)
-        ):
+        if few.rows.d > SEVERAL_FEATURES:
             return None
-        sizes = sizes_up_to(min(points, most), 1)
-        path = CompetingPath(self, few, sizes, self._objectives(few, model), "both")
+        path = SlimPath(self, few, sizes_up_to(min(points, most), 1), self._objectives(few, model), "both")
         return list(path.models())[-1][0]
 
-    def _projected(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
-        """Yield models in a projection; raise ValueError where there is none."""
+    def _check_projection(self, task: Task) -> None:
+        """Raise ValueError where there is no projection."""
         if not isinstance(task.rows.kernel, RBF):
             raise ValueError(
                 f"metric='projection' is for the rbf kernel, not for {task.rows.kernel.name}; give metric='auto' or 'fixed'"
@@ -233,174 +234,96 @@ class Slim(Reducer):
                 f"metric='projection' needs rows on one machine of at most {MOST_NUMBERS:,} numbers, not "
                 f"{task.rows.n:,} rows of {task.rows.d:,} features; give metric='auto'"
             )
-        yield from of_rank(renewed(task), model, sizes, with_default(self.rank, task))
+
+    def _joint_models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
+        """Yield models whose numbers all move together, with a projection or by cross-entropy."""
+        ranked, task = self.metric == "projection", renewed(task)
+        kind = self.metric if self.metric in KINDS else "both"
+        problem = Compact.of(task, model, kind, by_entropy=not ranked or self.loss == CrossEntropy.name)
+        steps = int(self.steps / 50 * batches_for(task.rows.n))
+        yield from of_sizes(task, problem, sizes, with_default(self.rank, task) if ranked else 0, steps)
         return ended(sizes[-1], sizes, task.run)
 
-    def _with_loss(self, task: Task, size: int) -> Slim:
-        """Return this method with its loss for models of up to so many points; raise ValueError where it is not defined."""
-        has_classes = task.goal.n_classes >= 2 and task.goal.decision in (Decision.SIGN, Decision.LARGEST)
-        if self.loss == CrossEntropy.name and not has_classes:
+    def _loss_for(self, task: Task, size: int) -> str:
+        """Return the loss for models of up to so many points; raise ValueError where it is not defined."""
+        classes = task.goal.n_classes >= 2 and task.goal.decision in (Decision.SIGN, Decision.LARGEST)
+        if self.loss == CrossEntropy.name and not classes:
             raise ValueError(
                 f"loss={self.loss!r} is for two classes, or for one output a class (multiclass='ovr'), and the goal is "
                 f"{task.goal.name!r}; give loss={Demands.name!r}"
             )
-        if self.loss == CrossEntropy.name and not task.rows.backpropagates:
+        if self.loss == CrossEntropy.name and not can_be_compact(task):
             raise ValueError(
-                f"loss={self.loss!r} needs rows on one machine, and these are on a cluster; give loss={Demands.name!r}, or "
-                "fit a SlimSVC to a sample of the rows"
+                f"loss={self.loss!r} needs the rbf kernel and rows on one machine of at most {MOST_NUMBERS:,} numbers; "
+                f"give loss={Demands.name!r}, or fit a SlimSVC to a sample of the rows"
             )
-        if self.loss != "auto":
-            return self
-        few_points = has_classes and self.target != "slant" and CLASSES_A_POINT * size <= task.goal.outputs
-        if not few_points or not task.rows.backpropagates or task.rows.d > self.schedule.wide:
-            return replace(self, loss=Demands.name)
-        return self._by_cross_entropy(task)
-
-    def _by_cross_entropy(self, task: Task) -> Slim:
-        """Return this method with cross-entropy; with fewer passes where rows are many and nobody asked to wait for it."""
-        learning = self.learning
-        if self.metric in ("fixed", "auto") and self.loss == "auto" and task.run.deadline.left is None:
-            passes = int(np.clip(MOST_VISITS // task.rows.n, 1, learning.passes))
-            learning = replace(learning, passes=passes, steps=min(learning.steps, STEPS_A_PASS * passes))
-        return replace(self, loss=CrossEntropy.name, learning=learning)
-
-    def _models_of(self, task: Task, sizes: Sequence[int], model: Expansion | None, kind: str) -> EndedModels:
-        """Yield models with one kind of metric."""
-        narrow = kind == "auto" or task.rows.d <= self.schedule.several_features
-        if kind != "fixed" and narrow and self._may_learn(task) and self._projects(task, sizes[-1]):
-            return CompetingPath(self, task, sizes, self._objectives(task, model), kind).models()
-        if kind == "fixed" and self.loss == Demands.name:
-            return FixedPath(self, task, sizes, self._objectives(task, model)).models()
-        if not self._has_memory_for(sizes[-1], task.rows.d):
-            raise ValueError(
-                f"metric={kind!r} with loss={self.loss!r} moves {sizes[-1]} points of {task.rows.d} features together, and "
-                f"at most {self.learning.most_numbers} numbers may move; give metric='fixed' with loss={Demands.name!r}, a "
-                "smaller budget or fewer features, or raise Learning.most_numbers if there is memory"
-            )
-        return GrowingPath(self, task, sizes, self._objectives(task, model), kind).models()
-
-    def _models_of_either(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
-        """Yield models of the metric that wins on a sample of the rows; with cross-entropy, of the fixed one."""
-        kind = self._possible_kind(task.rows.kernel, sizes[-1], task.rows.d)
-        if kind is None or self.loss != Demands.name or not self._may_learn(task):
-            return (yield from self._models_of(task, sizes, model, "fixed"))
-        part = replace(task.part(task.sample(DECIDING_ROWS)), run=task.run.within("choice").share(DECISION))
-        few = [size for size in sizes if size <= DECIDED_AT] or sizes[:1]
-        path = CompetingPath(self, part, few, self._objectives(part, model), "auto")
-        deque(path.models(), maxlen=0)
-        return (yield from self._models_of(task, sizes, model, "fixed" if path.learner is None else kind))
-
-    def _may_learn(self, task: Task) -> bool:
-        """Return whether a metric can be learned for the kernel in the home of the rows."""
-        rows, schedule = task.rows, self.schedule
-        in_all_features = rows.d <= schedule.wide and rows.main_features(schedule.most_features) is None
-        return takes_factors(rows.kernel.name) and rows.backpropagates and in_all_features
-
-    def _projects(self, task: Task, size: int) -> bool:
-        """Return whether learned models have the best coefficients at every step: where these take little of the time."""
-        d, loss = task.rows.d, self.loss
-        rows = min(task.rows.n, max(ROWS_PER_NUMBER * size * d, LEAST_ROWS))
-        return task.rows.backpropagates and loss != CrossEntropy.name and rows * size * (size + 4 * d) <= MOST_PROJECTED
-
-    def _has_memory_for(self, size: int, features: int) -> bool:
-        """Return whether points of that size may move together with a metric."""
-        return size * features <= self.learning.most_numbers
-
-    def _possible_kind(self, kernel: Kernel, size: int, features: int) -> str | None:
-        """Return the largest metric that can be learned with a kernel for this size and these features, or None."""
-        if not takes_factors(kernel.name) or not self._has_memory_for(size, features):
-            return None
-        return "both" if takes_widths(kernel.name) else "scales"
+        few = classes and self.target != "slant" and CLASSES_A_POINT * size <= task.goal.outputs and task.rows.d <= WIDE
+        if self.loss == "auto":
+            return CrossEntropy.name if few and can_be_compact(task) else Demands.name
+        return self.loss
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:
-        """Return a model of the path after some more steps with all rows; one that was stopped early stays as it is."""
-        if step.made.stopped:
-            return step.model
+        """Return a model of the path after some more steps with all rows."""
         run = task.run.limited(self.time_limit).within(f"finish {step.size}")
-        task, saved = replace(task, run=run), run.checkpoint.saved()
-        if step.made.precision:
-            return refined(renewed(task), step.model, step.made, model)
-        learner = self._learner_from(task, step, model)
-        if learner is not None:
-            learner.descend(FINAL_STEPS, last=True)
+        task, saved, made = replace(task, run=run), run.checkpoint.saved(), step.made
+        if made.precision:
+            return refined(renewed(task), step.model, made, self._compact_of(task, step, model), self.steps)
+        if made.metric != "fixed":
+            learner = self._learner_from(task, step, model)
+            learner.descend(FINAL, last=True, saved=saved)
             return learner.model
-        if step.made.joint:
-            learned = self._learning_from(task, step, model)
-            learned.run = run
-            if saved is None:
-                learned.finish()
-            else:
-                learned.resume_finish(saved)
-            return learned.model
         search = self._searching_from(task, step, step.size, model)
         search.run = run
-        search.be_patient()
         if saved is None:
-            search.refine(step.model, self._last_steps(task, step.size))
+            search.refine(step.model, self.last_steps(task, step.size))
         else:
             search.resume_rounds(saved)
         return search.sparse_model()
 
     def between(self, task: Task, step: Step, size: int, model: Expansion | None) -> Expansion:
         """Return a model of the given size, grown from a smaller one of the path."""
-        task = replace(task, run=task.run.limited(self.time_limit))
-        if step.made.precision:
-            rank = 0 if step.made.metric == "both" else with_default(self.rank, task)
-            [(found, _)] = of_rank(renewed(task), model, [size], rank)
+        task, made = replace(task, run=task.run.limited(self.time_limit)), step.made
+        if made.precision:
+            projection, steps = step.model.projection, int(self.steps / 50 * batches_for(task.rows.n))
+            rank, task = 0 if projection is None else projection.shape[1], renewed(task)
+            [(found, _)] = of_sizes(task, self._compact_of(task, step, model), [size], rank, steps)
             return found
-        learner = self._learner_from(task, step, model)
-        if learner is not None:
+        if made.metric != "fixed":
+            learner = self._learner_from(task, step, model)
             learner.grow(self._searching_from(task, step, size, model), size)
-            learner.descend(WAY_STEPS)
+            learner.descend(WAY)
             return learner.model
-        if step.made.joint:
-            learned = self._learning_from(task, step, model)
-            learned.learn(size, last=False)
-            return learned.model
         search = self._searching_from(task, step, size, model)
         search.refine(step.model, 0)
-        search.grow(size, self._steps(task, size), all_rows=False, last=False)
+        search.grow(size, self.way_steps(task, size), all_rows=False, last=False)
         return search.model
 
     def used_model(self, step: Step) -> bool:
         """Return whether the step follows the full model's margins."""
         return step.made.target != "label"
 
-    def _objective_of(self, task: Task, step: Step, model: Expansion | None) -> Objective:
-        return objective_of(known_objectives(self._objectives(task, model), self.schedule), step.made)
+    def _compact_of(self, task: Task, step: Step, model: Expansion | None) -> Compact:
+        """Return the problem of a step whose numbers moved together."""
+        kind = step.made.metric if step.made.metric in KINDS else "both"
+        return Compact.of(task, model, kind, by_entropy=step.made.loss == CrossEntropy.name)
 
     def _searching_from(self, task: Task, step: Step, size: int, model: Expansion | None) -> PointSearch:
         """Return a search for a model of the given size, with the objective of a step of the path."""
-        return self._search(task, size, self._objective_of(task, step, model), _features(step.model, task))
+        objective = objective_of(known_objectives(self._objectives(task, model)), step.made)
+        return self.search(task, size, objective, _features(step.model, task))
 
-    def _learning_from(self, task: Task, step: Step, model: Expansion | None) -> MetricSearch:
-        """Return a search that continues from a step of the path with a learned metric."""
-        by_entropy = step.made.loss == CrossEntropy.name
-        method = self._by_cross_entropy(task) if by_entropy else replace(self, loss=Demands.name)
-        search = method._metric_search(task, self._objective_of(task, step, model), step.made.metric)
-        search.adopt(step.model)
-        return search
-
-    def _learner_from(self, task: Task, step: Step, model: Expansion | None) -> Learner | None:
-        """Return what goes on with the best coefficients at every step; None for models that do not."""
-        learned = step.made.metric != "fixed" and step.made.loss == Demands.name
-        if not (learned and self._may_learn(task) and self._projects(task, step.size)):
-            return None
-        search = self._searching_from(task, step, step.size, model)
-        if search.span is not None:
-            return None
-        learner = Learner.of(search, step.made.metric)
+    def _learner_from(self, task: Task, step: Step, model: Expansion | None) -> Learner:
+        """Return what goes on from a step with a learned metric."""
+        learner = Learner(task, self._searching_from(task, step, step.size, model), step.made.metric)
         learner.adopt(step.model)
         return learner
 
-    def _metric_search(self, task: Task, objective: Objective, kind: str) -> MetricSearch:
-        return MetricSearch(task, objective, 1 / self.C, self.schedule, self.learning, kind, self.loss)
+    def search(self, task: Task, size: int, objective: Objective, features: Array | None = None) -> PointSearch:
+        """Return a search for models of up to that size, on as many rows as there is memory for."""
+        part = task.part(task.sample(max(MOST_VALUES // size, 1)))
+        return PointSearch(part, objective, 1 / self.C, self.steps, features)
 
-    def _search(self, task: Task, size: int, objective: Objective, features: Array | None = None) -> PointSearch:
-        part = self.schedule.affordable(task, size)
-        return PointSearch(part, objective, 1 / self.C, self.schedule, features)
-
-    def _steps(self, task: Task, size: int) -> int:
+    def way_steps(self, task: Task, size: int) -> int:
         """Return the steps for a size below the largest: half as many for one or two points.
 
         With several outputs there are fewer: a step takes long, and the largest model is as good without them.
@@ -409,15 +332,15 @@ class Slim(Reducer):
         share = (2 if size <= 2 else 1) if outputs == 1 else (10 if size < outputs else 4)
         return briefer(-(-self.steps // share), task.rows.n)
 
-    def _last_steps(self, task: Task, size: int) -> int:
+    def last_steps(self, task: Task, size: int) -> int:
         """Return the steps for the largest size: up to three times as many with few numbers to find or many points.
 
         With several outputs many points settle within the steps of a few, and the number of rows decides.
         """
-        few, steps = self.schedule.few_numbers // (size * task.rows.d), self.schedule.patience * self.steps
+        few, steps = FEW_NUMBERS // (size * task.rows.d) if self.thorough else 0, self.steps
         if task.goal.outputs == 1:
             return briefer(int(np.ceil(steps * np.clip(max(few, size // 128), 1, 3))), task.rows.n)
-        share = np.clip(task.rows.n / self.schedule.usual_rows, 0.5, 2)
+        share = np.clip(task.rows.n / USUAL_ROWS, 0.5, 2)
         return briefer(int(np.ceil(steps * max(share, min(few, 3)))), task.rows.n)
 
     def _objectives(self, task: Task, model: Expansion | None) -> list[Objective]:

@@ -2,173 +2,78 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
-from ..checks import check_at_least_zero
 from ..kernels import Array, Matrix
-from ..made import Made
 from ..model import Expansion, Holdout, Judgement, Task
 from ..rows.protocol import Rows, SpannedRows
 from ..rows.responses import largest
 from ..rows.threads import one_blas_thread
 from ..run import Run
+from ..selection.path import Made
+from ..solvers.basis import wanted
 from ..solvers.descent import DescentSettings, descend
 from ..solvers.newton import Fitted
 from ..solvers.projection import ProjectedLoss
-from ..solvers.wanted import wanted
 from ..states import State, StateError, floats, go_on, pack, row_numbers, unpack
 from ..text import short
-from .decay_choice import best_power, harmless_power
-from .few_entries import with_few_entries
-from .linear_span import discriminating_span
-from .neighbours import block_numbers, validation_of
+from .sparse_points import discriminating_span, with_few_entries
+from .validation import best_power, block_numbers, harmless_power, validation_of
 
 #: searches on fewer rows take fewer steps
 USUAL_ROWS = 1500
+#: with labels, decay grows from the least to 1 at FULL_DECAY_AT points, or to SEVERAL_DECAY with several outputs, which
+#: share their points: few points regularise by themselves
+LEAST_DECAY, FULL_DECAY_AT, SEVERAL_DECAY = 0.1, 64, 0.3
+#: other decays are powers of a factor, up to so many up or down; by how many standard errors one must be better; and the
+#: steps of a model without blocks of rows, on which it must do no harm. More: fewer changes, a safer choice
+DECAY_FACTOR, DECAY_POWERS, DECAY_MARGIN, DECAY_STEPS = 10.0, 2, 2.0, 25
+#: standard errors by which another target must beat "label": the full model has seen the validation rows
+TARGET_MARGIN = 2.0
+#: the largest size for which several sets of initial points are tried; rows moved towards the mean by these shares are
+#: some. And the steps after which the best ones are chosen, for the largest size and for others, as shares of `Slim.steps`
+SEVERAL_STARTS_UP_TO, TOWARDS_MEAN, TRIAL, EARLY_TRIAL = 16, (0.5, 0.25), 0.6, 0.2
+#: descent steps between two passes over all rows. More: cheaper steps, on a less current choice of rows
+ROUND_STEPS = 100
+#: past steps that L-BFGS learns curvature from, and the most numbers in them
+MEMORY, MEMORY_VALUES = 40, 1 << 23
+#: a descent ends when so many steps together gain less than this share of the loss
+WINDOW, LEAST_GAIN = 10, 1e-3
+#: rows for each number to be found, and the least rows, for models below the largest size; all rows are used if a subsample
+#: would have more than this share of them
+ROWS_PER_NUMBER, LEAST_ROWS, SUBSAMPLE_SHARE = 10, 8192, 0.6
+#: rows that a round uses for each row that falls short of its target, nearest to it first, and more beside them
+NEARBY, BESIDE = 3, 1024
+#: rounds of k-means for initial points, and the most rows that it uses
+KMEANS_ROUNDS, KMEANS_ROWS = 10, 4096
+#: the most kernel values between rows and points in memory: of more rows a subsample is used
+MOST_VALUES = 1 << 26
+#: the most features of points of sparse rows; fewer are those with most of the squared length
+MOST_FEATURES = 1 << 20
+#: with more features, points of sparse rows move in the span of a few directions; with more than the second number, those
+#: of others move in the span of the principal axes that hold this share of the variance, if that saves most of the work
+WIDE, SEVERAL_FEATURES, SPAN_SHARE = 4096, 128, 0.9
+#: rounds that find the first directions, and the most that a round adds; how often the gradients of points widen the span
+#: in the end, and the steps after each time. More: a lower loss, nearer to that of points in all features, in more time
+SPAN_ROUNDS, SPAN_DIRECTIONS, WIDENINGS, WIDENED_STEPS = 10, 64, 2, 20
+#: the change of outputs, in standard deviations, by which sparse points may lose entries. More: smaller, coarser models
+ENTRIES_CHANGE = 0.05
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """Settings that decide how long slim searches, on which rows and from which initial points.
+def memory_for(numbers: int) -> int:
+    """Return the past steps of L-BFGS in a search for this many numbers."""
+    return int(np.clip(MEMORY_VALUES // max(numbers, 1), 10, MEMORY))
 
-    Parameters
-    ----------
-    compare_at : int
-        Size at which the two targets are compared. Larger: a fairer comparison, more time on both.
-    target_margin : float
-        Standard errors of the validation error by which "slant" must beat "label". The full model was trained on the
-        validation rows, so slant's score is optimistic.
-    least_decay, full_decay_at, several_decay : float, int, float
-        With labels, decay grows from `least_decay` to 1 at `full_decay_at` points; few points regularise by themselves.
-        With several outputs, which share their points, it grows to `several_decay`.
-        The slant target keeps `least_decay` at every size, and has no decay if targets are real: the full model's
-        outputs are smooth already.
-    decay_factor, decay_powers, decay_margin : float, int, float
-        With labels and validation rows, multiples of that decay are tried: powers of `decay_factor`, up to `decay_powers`
-        of them up or down. Another decay is used from then on if the loss on random validation rows is lower by
-        `decay_margin` standard errors, and it does no more harm to blocks of neighbouring rows than to random rows, for a
-        model that was grown without these blocks. With `decay_powers` of 0 none are tried.
-    decays_from, decays_at, decay_steps : int
-        Decays are tried at one size: the largest from `decays_from` to `decays_at` that is below the size asked for. If
-        random rows are for another one, the model without the blocks is found by `decay_steps` descent steps, or half of
-        them with several outputs. More points or steps: a choice for models more like the last one, more time.
-    several_starts_up_to : int
-        Largest size for which several sets of initial points are tried.
-    towards_mean : tuple of float
-        Initial points are also drawn among the rows and moved towards the mean of all rows. Each number is the share of
-        the distance that is left, and one more trial.
-    trial_steps, early_trial_steps : int
-        Descent steps after which the best initial points are chosen: for the largest size, and for smaller sizes.
-    few_numbers : int
-        With at most this many numbers in points (size times features), the largest size gets up to three times the steps.
-    round_steps : int
-        Descent steps between two passes over all rows. More: cheaper steps, on a less current choice of rows.
-    memory, memory_values : int
-        Past steps that L-BFGS learns curvature from, and the most numbers in them.
-    window, least_gain : int, float
-        A descent ends when `window` steps together gain less than `least_gain` times the loss.
-    patience : float
-        The largest size and the refinement of the chosen model have so many times the steps, and end at so many times less
-        gain. With 10, small models have a lower error, and a search uses most of its time limit.
-    rows_per_number, least_rows : int
-        Size of the subsample for models below the largest size: rows for each number to be found, and the least rows.
-    nearby, beside : int
-        Rows that a round uses: `nearby` for each row that falls short of its margin target, nearest to it first, and
-        `beside` more.
-    subsample_share : float
-        All rows are used if a subsample would have more than this share of them.
-    kmeans_rounds, kmeans_rows : int
-        Rounds of k-means for initial points, and the most rows that it uses. Initial points are compared on as many rows.
-    most_values : int
-        The most kernel values between rows and points in memory. A subsample is used if all rows need more.
-    most_features : int
-        The most features of points if rows are sparse and have more: those with most of the squared length of all
-        rows. Fewer: faster steps and smaller models, but less accurate ones if rare features separate the classes.
-    wide : int
-        With more features, points of sparse rows move in the span of a few directions (`slim.linear_span`). With a value
-        of at least the number of features they move in all features, which is slow.
-    several_features, span_share : int, float
-        With more features, points of other rows move in the span of the principal axes that hold this share of the rows'
-        variance, if that saves most of the work. With a share of 1 they move in all features.
-    span_rounds, span_directions : int
-        Rounds that find the first directions of the span, and the most directions that a round or a widening adds.
-    widenings, widened_steps : int
-        How often the gradients of the chosen model's points are added to a span of directions of sparse rows, and the
-        descent steps after each time. More: a lower loss, nearer to that of the plain form, in more time. The span of
-        principal axes is left as it is: models in a wider one have a lower loss, but no lower error on held-out rows.
-    entries_change : float
-        Points of sparse rows in a span of directions keep the fewest entries that change the outputs on the training rows
-        by this share of their standard deviation (`slim.few_entries`). More: smaller models that differ more. With 0
-        points have an entry for every feature that occurs.
-    usual_rows : int
-        Rows for which the largest size takes `Slim.steps` steps, with several outputs. More rows take more of them, up to
-        twice as many, since they show more of what points can learn; fewer rows take fewer, half of them at least.
-    """
 
-    compare_at: int = 64
-    target_margin: float = 2.0
-    least_decay: float = 0.1
-    full_decay_at: int = 64
-    several_decay: float = 0.3
-    decay_factor: float = 10.0
-    decay_powers: int = 2
-    decay_margin: float = 2.0
-    decay_steps: int = 25
-    decays_from: int = 4
-    decays_at: int = 32
-    several_starts_up_to: int = 16
-    towards_mean: tuple[float, ...] = (0.5, 0.25)
-    trial_steps: int = 30
-    early_trial_steps: int = 10
-    few_numbers: int = 1000
-    round_steps: int = 100
-    memory: int = 40
-    memory_values: int = 1 << 23
-    window: int = 10
-    least_gain: float = 1e-3
-    patience: float = 1.0
-    rows_per_number: int = 10
-    least_rows: int = 8192
-    nearby: int = 3
-    beside: int = 1024
-    subsample_share: float = 0.6
-    kmeans_rounds: int = 10
-    kmeans_rows: int = 4096
-    most_values: int = 1 << 26
-    most_features: int = 1 << 20
-    wide: int = 4096
-    several_features: int = 128
-    span_share: float = 0.9
-    span_rounds: int = 10
-    span_directions: int = 64
-    widenings: int = 2
-    widened_steps: int = 20
-    entries_change: float = 0.05
-    usual_rows: int = 1 << 14
-
-    def __post_init__(self) -> None:
-        for setting in fields(self):
-            value = getattr(self, setting.name)
-            for number in value if isinstance(value, tuple) else (value,):
-                check_at_least_zero(setting.name, number)
-
-    def in_all_features(self) -> Schedule:
-        """Return the schedule for points that move in all features."""
-        return replace(self, wide=sys.maxsize, several_features=sys.maxsize)
-
-    def memory_for(self, numbers: int) -> int:
-        """Return the past steps of L-BFGS in a search for this many numbers."""
-        return int(np.clip(self.memory_values // numbers, 10, self.memory))
-
-    def affordable(self, task: Task, size: int) -> Task:
-        """Return the task on all rows, or on a subsample that keeps the kernel values to `size` points in memory."""
-        return task.part(task.sample(max(self.most_values // size, 1)))
+def enough_rows(numbers: int, rows: int, per_number: int = ROWS_PER_NUMBER, least: int = LEAST_ROWS) -> int:
+    """Return how many of the rows are enough to find so many numbers; all of them if these are not many more."""
+    most = max(per_number * numbers, least)
+    return most if most < SUBSAMPLE_SHARE * rows else rows
 
 
 @dataclass(frozen=True)
@@ -178,46 +83,46 @@ class Objective:
     target: str
     decay: float | None
     model: Expansion | None
-    multiple: float = 1.0  # of the decay that the schedule gives
+    multiple: float = 1.0  # of the usual decay
 
     @property
     def made(self) -> Made:
         """The settings of models under this objective."""
         return Made(target=self.target, decay=self.multiple)
 
-    def tries_decays(self, schedule: Schedule) -> bool:
-        """Return whether other decays are tried: with labels, unless the decay is given."""
-        return self.target == "label" and self.decay is None and schedule.decay_powers > 0
+    @property
+    def tries_decays(self) -> bool:
+        """Whether other decays are tried: with labels, unless the decay is given."""
+        return self.target == "label" and self.decay is None
 
-    def with_other_decays(self, schedule: Schedule) -> list[Objective]:
-        """Return this objective, and those with the other decays that may be chosen."""
-        if not self.tries_decays(schedule):
-            return [self]
-        powers = range(-schedule.decay_powers, schedule.decay_powers + 1)
-        return [self.with_decay(schedule, power) for power in sorted(powers, key=abs)]
+    @property
+    def with_other_decays(self) -> list[Objective]:
+        """This objective, and those with the other decays that may be chosen."""
+        powers = sorted(range(-DECAY_POWERS, DECAY_POWERS + 1), key=abs)
+        return [self.with_decay(power) for power in powers] if self.tries_decays else [self]
 
-    def with_decay(self, schedule: Schedule, power: int) -> Objective:
-        """Return this objective with its usual decay times a power of the schedule's factor."""
-        return replace(self, multiple=schedule.decay_factor**power)
+    def with_decay(self, power: int) -> Objective:
+        """Return this objective with its usual decay times a power of the factor."""
+        return replace(self, multiple=DECAY_FACTOR**power)
 
-    def decay_at(self, size: int, schedule: Schedule, outputs: int, real: bool) -> float:
+    def decay_at(self, size: int, outputs: int, *, real: bool) -> float:
         """Return the share of the SVM's own regularisation for a model of that size; `real` for real targets."""
         if self.decay is not None:
             return self.decay
         if self.target == "slant":
-            return 0.0 if real else schedule.least_decay
-        full = 1.0 if outputs == 1 else schedule.several_decay
-        return self.multiple * float(np.clip(size / schedule.full_decay_at, schedule.least_decay, full))
+            return 0.0 if real else LEAST_DECAY  # the outputs of the full model are smooth already
+        full = 1.0 if outputs == 1 else SEVERAL_DECAY
+        return self.multiple * float(np.clip(size / FULL_DECAY_AT, LEAST_DECAY, full))
 
 
-def briefer(steps: int, rows: int) -> int:
+def briefer(steps: float, rows: int) -> int:
     """Return fewer steps where rows are few, at least a tenth: the loss on a few rows is soon as low as it is worth."""
     return int(np.ceil(steps * np.clip(rows / USUAL_ROWS, 0.1, 1.0)))
 
 
-def known_objectives(objectives: Sequence[Objective], schedule: Schedule) -> list[Objective]:
+def known_objectives(objectives: Sequence[Objective]) -> list[Objective]:
     """Return the objectives that a model may have in the end: with the decays that are tried on the way."""
-    return [each for given in objectives for each in given.with_other_decays(schedule)]
+    return [each for given in objectives for each in given.with_other_decays]
 
 
 def objective_of(objectives: Sequence[Objective], made: Made) -> Objective:
@@ -260,7 +165,8 @@ Placed = TypeVar("Placed", bound=SavedPoints)
 class PointSearch:
     """A model that grows under one objective. `unit` is the unit of decay: 1 / C for all rows.
 
-    `features` are the features of points; None for the schedule's choice.
+    Trials of initial points take shares of `steps`; a `brief` search makes none, and adds nothing to the span in the end.
+    `features` are the features of points; None for those of all rows, or for the main ones of very many.
     """
 
     def __init__(
@@ -268,28 +174,27 @@ class PointSearch:
         task: Task,
         objective: Objective,
         unit: float,
-        schedule: Schedule,
+        steps: int = 50,
         features: Array | None = None,
+        *,
+        brief: bool = False,
     ) -> None:
         self.task = replace(task, run=task.run.saved_by())  # with a checkpoint, it saves the rounds on all rows
-        self.objective, self.unit, self.schedule = objective, unit, schedule
-        self.features = task.rows.main_features(schedule.most_features) if features is None else features
+        self.objective, self.unit, self.steps, self.brief = objective, unit, steps, brief
+        self.features = task.rows.main_features(MOST_FEATURES) if features is None else features
         self.home = task.rows if self.features is None else task.rows.on_features(self.features)
-        self.span = self.home.spanned(
-            schedule.wide, schedule.several_features, schedule.span_share
-        )  # None: in all features
+        self.span = self.home.spanned(WIDE, SEVERAL_FEATURES, SPAN_SHARE)  # None: in all features
         self.widens = self.span is not None and self.span.d == 0  # directions are found on the way
-        self.widened = schedule.widenings  # times that the span was widened; `refine` starts at 0
+        self.widened = WIDENINGS  # times that the span was widened; `refine` starts at 0
         self.rows: Rows = self.home if self.span is None else self.span
         self.demands = wanted(task, objective.model)
         self.rng = np.random.default_rng(task.rng.integers(2**32))
         self.loss = ProjectedLoss(self.rows, self.demands, task.weights, unit)
-        self.subsample = task.sample(schedule.kmeans_rows)
+        self.subsample = task.sample(KMEANS_ROWS)
         self.subsample_loss = self._loss_on_subsample(self.subsample)
         self.groups = task.goal.groups(task.targets)
         self.points = np.zeros((0, self.rows.d))
         self.found = Fitted(np.zeros((1, self.demands.shape[1])), np.zeros(self.demands.shape), np.inf)
-        self.least_gain = schedule.least_gain
 
     @property
     def made(self) -> Made:
@@ -350,10 +255,6 @@ class PointSearch:
             self.widened = found.widened
         return found
 
-    def be_patient(self) -> None:
-        """Let descents end at the gain that the schedule has for the last size."""
-        self.least_gain = self.schedule.least_gain / max(self.schedule.patience, 1e-9)
-
     @property
     def model(self) -> Expansion:
         """The present model."""
@@ -366,22 +267,21 @@ class PointSearch:
     @one_blas_thread()  # products are small, and woken threads of BLAS wait actively
     def sparse_model(self) -> Expansion:
         """Return the present model; points in a span of directions of sparse rows have few entries, if that is possible."""
-        schedule, model = self.schedule, self.model
-        if self.span is None or not self.widens or not schedule.entries_change or self.run.over:
+        model = self.model
+        if self.span is None or not self.widens or self.run.over:
             return model
         sums = self.span.slope_products(self.points)
-        return with_few_entries(self.task.rows, model, sums, self.found.outputs, schedule.entries_change, self.run.deadline)
+        return with_few_entries(self.task.rows, model, sums, self.found.outputs, ENTRIES_CHANGE, self.run.deadline)
 
     @one_blas_thread()  # products are small, and woken threads of BLAS wait actively
     def grow(self, size: int, steps: int, *, all_rows: bool, last: bool) -> None:
         """Grow to a model of that size; a small one is also tried from new initial points."""
         self._set_decay(size)
         self._begin_span()
-        start = np.vstack([self.points, self._new_points(size - self.points.shape[0], self.found.outputs)])
+        start = np.vstack([self.points, self.new_points(size - self.points.shape[0], self.found.outputs)])
         theta = self.found.theta
-        if 1 < size <= self.schedule.several_starts_up_to and (last or self.demands.shape[1] == 1):
-            trial_steps = self.schedule.trial_steps if last else self.schedule.early_trial_steps
-            trial_steps = briefer(trial_steps, self.rows.n)
+        if 1 < size <= SEVERAL_STARTS_UP_TO and (last or self.demands.shape[1] == 1) and not self.brief:
+            trial_steps = briefer((TRIAL if last else EARLY_TRIAL) * self.steps, self.rows.n)
             trials = [self._after_trial(points, trial_steps) for points in (start, *self._fresh_starts(size))]
             _, start, theta = min(trials, key=lambda trial: trial[0])
         self._descend(start, theta, steps, all_rows)
@@ -390,7 +290,7 @@ class PointSearch:
     def refine(self, model: Expansion, steps: int) -> None:
         """Refine a model by some steps on all rows, and in a wider span."""
         self._set_decay(model.size)
-        self.widened = 0 if steps and self.widens else self.schedule.widenings
+        self.widened = 0 if steps and self.widens and not self.brief else WIDENINGS
         if self.span is not None:
             self._move_in(self.span.including(model.points))
         start = self.rows.inward(model.points)
@@ -404,32 +304,31 @@ class PointSearch:
         """
         rows = self._enough_rows(self.points.size)
         part, unit = self.task.part(rows), self.unit * self._weight_share(rows)
-        trials = [PointSearch(part, objective, unit, self.schedule, self.features) for objective in objectives]
+        trials = [PointSearch(part, objective, unit, self.steps, self.features) for objective in objectives]
         for trial in trials:
             trial.refine(self.model, briefer(steps, rows.size))
         judged = [self.task.judge(trial.model) for trial in trials]
-        errors, margin = [each.error for each in judged], self.schedule.target_margin * judged[0].standard_error
+        errors, margin = [each.error for each in judged], TARGET_MARGIN * judged[0].standard_error
         best = trials[0] if errors[0] - margin <= min(errors) else trials[int(np.argmin(errors))]
         search = self.under(best.objective)
         search.refine(best.model, 0)
         return search
 
     def choose_decay(self) -> None:
-        """Multiply the decay by the power of the schedule's factor that validation rows choose, if it does no harm.
+        """Multiply the decay by the power of the factor that validation rows choose, if it does no harm.
 
         A random validation row has neighbours among the training rows. So for a model without blocks of neighbouring rows
         it must do no more harm to these than to random rows. Nothing else changes, the random numbers of the task included.
         """
-        holdout, schedule = self.task.holdout, self.schedule
-        if not self.objective.tries_decays(schedule) or holdout is None:
+        holdout = self.task.holdout
+        if not self.objective.tries_decays or holdout is None:
             return
         judged = self._judged_decays([holdout])
-        margin, most = schedule.decay_margin, schedule.decay_powers
-        power = best_power(lambda power: judged(power)[0], most, margin, self.run.deadline)
+        power = best_power(lambda power: judged(power)[0], DECAY_POWERS, DECAY_MARGIN, self.run.deadline)
         if power and not self.run.over:
             power = self._harmless_on_blocks(power, holdout)
         if power and not self.run.over:
-            self.objective = self.objective.with_decay(schedule, power)
+            self.objective = self.objective.with_decay(power)
             self._set_decay(self.points.shape[0])
             self.loss.theta = self.found.theta
             self.found = self.loss.settle(self.points)
@@ -444,7 +343,7 @@ class PointSearch:
         loss, usual = self._loss_on(rows), self.loss.decay * self._weight_share(rows)
 
         def judged(power: int) -> list[Judgement]:
-            loss.decay, loss.theta = usual * self.schedule.decay_factor**power, self.found.theta
+            loss.decay, loss.theta = usual * DECAY_FACTOR**power, self.found.theta
             model = self._model_of_fit(loss.settle(self.points))
             return [judge.judge_shortfall(model) for judge in judges]
 
@@ -455,34 +354,41 @@ class PointSearch:
 
         That model has fewer rows, which alone may ask for more decay. So its random validation rows are beside the blocks.
         """
-        schedule, task = self.schedule, replace(self.task, rng=deepcopy(self.task.rng))
-        part = task.part(task.sample(schedule.least_rows))
+        found = self.without_blocks(DECAY_STEPS if self.demands.shape[1] == 1 else -(-DECAY_STEPS // 2))
+        return 0 if found is None else harmless_power(power, found[0]._judged_decays([holdout, *found[1]]))
+
+    def without_blocks(self, steps: int) -> tuple[PointSearch, list[Holdout]] | None:
+        """Return a search of this size on a sample without blocks of neighbouring rows, and these; None without blocks.
+
+        Random numbers of the task do not depend on it.
+        """
+        task = replace(self.task, rng=deepcopy(self.task.rng))
+        part = task.part(task.sample(LEAST_ROWS))
         numbers = block_numbers(part.groups)
         if (numbers < 0).all():
-            return 0
+            return None
         blocks = [validation_of(part, np.flatnonzero(numbers == number)) for number in range(numbers.max() + 1)]
         rest = part.part(np.flatnonzero(numbers < 0))
         unit = self.unit * float(rest.weights.sum() / task.weights.sum())
-        brief = replace(schedule, widenings=0, several_starts_up_to=1)
-        search = PointSearch(rest, self.objective, unit, brief, self.features)
+        search = PointSearch(rest, self.objective, unit, self.steps, self.features, brief=True)
         if self.span is not None and search.span is not None:
+            search.points = search.points[:, :0]  # its own span may be wider
             search._move_in(search.span.on_basis(self.span.basis))
-        steps = schedule.decay_steps if self.demands.shape[1] == 1 else -(-schedule.decay_steps // 2)
         search.grow(self.points.shape[0], steps, all_rows=False, last=False)
-        return harmless_power(power, search._judged_decays([holdout, *blocks]))
+        return search, blocks
 
     def under(self, objective: Objective) -> PointSearch:
         """Return this search, or a new one on the same rows for another objective."""
         if objective.made == self.objective.made:
             return self
-        return PointSearch(self.task, objective, self.unit, self.schedule, self.features)
+        return PointSearch(self.task, objective, self.unit, self.steps, self.features)
 
     # Losses on some of the rows.
 
     def _set_decay(self, size: int) -> None:
         """Set the decay for this size."""
         goal = self.task.goal
-        self.loss.decay = self.unit * self.objective.decay_at(size, self.schedule, goal.outputs, goal.real)
+        self.loss.decay = self.unit * self.objective.decay_at(size, goal.outputs, real=goal.real)
         self.subsample_loss.decay = self.loss.decay * self._weight_share(self.subsample)
 
     def _weight_share(self, rows: Array) -> float:
@@ -492,9 +398,7 @@ class PointSearch:
 
     def _enough_rows(self, numbers: int, rng: np.random.Generator | None = None) -> Array:
         """Return a subsample that is large enough to find this many numbers, or all rows if these are not many more."""
-        most = max(self.schedule.rows_per_number * numbers, self.schedule.least_rows)
-        most = most if most < self.schedule.subsample_share * self.rows.n else self.rows.n
-        return self.task.rows.sample(most, rng or self.task.rng)
+        return self.task.rows.sample(enough_rows(numbers, self.rows.n), rng or self.task.rng)
 
     def _loss_on(self, rows: Array) -> ProjectedLoss:
         return ProjectedLoss(self.rows.subset(rows), self.demands[rows], self.task.weights[rows], self.loss.decay)
@@ -510,8 +414,8 @@ class PointSearch:
     def _loss_on_relevant(self, outputs: Array) -> ProjectedLoss:
         """Return the loss on the relevant rows: those that fall short of their demands or nearly do."""
         nearness = self.demands.shortfall(outputs).max(axis=1)
-        count = self.schedule.nearby * int((nearness > 0).sum()) + self.schedule.beside
-        if count > self.schedule.subsample_share * nearness.size:
+        count = NEARBY * int((nearness > 0).sum()) + BESIDE
+        if count > SUBSAMPLE_SHARE * nearness.size:
             return self.loss
         return self._loss_on(np.sort(largest(nearness, count)))
 
@@ -535,18 +439,17 @@ class PointSearch:
         return self._rounds(points, self.loss.settle(points), steps)
 
     def _rounds(self, points: Array, found: Fitted, steps: int) -> tuple[Array, Fitted]:
-        round_steps = self.schedule.round_steps
         while steps > 0 and not self.run.over:
             self.run.checkpoint.keep(pack(SavedRounds(**self._placed(points, found), steps=steps)))
             part = self._loss_on_relevant(found.outputs)
             part.theta = found.theta
-            moved, taken = self._quasi_newton(part, points, min(round_steps, steps))
+            moved, taken = self._quasi_newton(part, points, min(ROUND_STEPS, steps))
             self.loss.theta = part.theta
             after = self.loss.settle(moved)
-            gain, least, steps = found.loss - after.loss, self.least_gain, steps - round_steps
+            gain, steps = found.loss - after.loss, steps - ROUND_STEPS
             if gain > 0:
                 points, found = moved, after
-            if gain <= least * found.loss or taken < round_steps:
+            if gain <= LEAST_GAIN * found.loss or taken < ROUND_STEPS:
                 break
         return points, found
 
@@ -566,10 +469,8 @@ class PointSearch:
             value, gradient = loss(points)
             return scale * value, scale * gradient
 
-        schedule, memory = self.schedule, self.schedule.memory_for(points.size)
-        settings = DescentSettings(
-            steps, memory=memory, ftol=0.0, gtol=0.0, window=schedule.window, least_gain=self.least_gain
-        )
+        memory = memory_for(points.size)
+        settings = DescentSettings(steps, memory=memory, ftol=0.0, gtol=0.0, window=WINDOW, least_gain=LEAST_GAIN)
         end = descend(value_and_gradient, points, settings, self.run.deadline)
         return end.x, end.steps
 
@@ -579,17 +480,16 @@ class PointSearch:
         """Find the first directions of the span, by linear models."""
         if self.span is None or self.span.d:
             return
-        limits = self.schedule.span_rounds, self.schedule.span_directions
+        limits = SPAN_ROUNDS, SPAN_DIRECTIONS
         self._move_in(discriminating_span(self.span, self.demands, self.task.weights, self.unit, *limits))
 
     def _widen(self) -> None:
-        """Add the gradients of all points to the span and continue, as often as the schedule says."""
-        while self.span is not None and self.widened < self.schedule.widenings and not self.run.over:
+        """Add the gradients of all points to the span and continue, as often as `WIDENINGS` says."""
+        while self.span is not None and self.widened < WIDENINGS and not self.run.over:
             slopes = self.loss.problem.slopes(self.found.outputs)
-            most = self.schedule.span_directions
-            self._move_in(self.span.widened_downhill(self.points, slopes, self.found.coef, most))
+            self._move_in(self.span.widened_downhill(self.points, slopes, self.found.coef, SPAN_DIRECTIONS))
             self.widened += 1
-            self.points, self.found = self._rounds(self.points, self.found, self.schedule.widened_steps)
+            self.points, self.found = self._rounds(self.points, self.found, WIDENED_STEPS)
 
     def _move_in(self, span: SpannedRows) -> None:
         """Continue in a span that has further directions after the present ones."""
@@ -605,14 +505,14 @@ class PointSearch:
     def _fresh_starts(self, size: int) -> Iterator[Array]:
         """Yield initial points that do not depend on the present model: k-means, and random rows moved towards the mean."""
         nothing = np.zeros(self.demands.shape)  # the outputs without a model
-        yield self._new_points(size, nothing)
+        yield self.new_points(size, nothing)
         mean = self.rows.inward(self.rows.mean(self.subsample))
-        for share in self.schedule.towards_mean:
-            yield mean + share * (self._new_points(size, nothing, sample=1) - mean)
+        for share in TOWARDS_MEAN:
+            yield mean + share * (self.new_points(size, nothing, sample=1) - mean)
 
-    def _new_points(self, count: int, outputs: Array, sample: int | None = None) -> Array:
+    def new_points(self, count: int, outputs: Array, sample: int | None = None) -> Array:
         """Return new points: k-means centres of rows that fall short, in equal number from each group of rows."""
-        sample = self.schedule.kmeans_rows if sample is None else sample
+        sample = KMEANS_ROWS if sample is None else sample
         mass = (self.task.weights[:, None] * np.square(self.demands.residual(outputs))).sum(axis=1)
         totals = np.bincount(self.groups, weights=mass)
         order = np.argsort(-totals, kind="stable")
@@ -632,5 +532,5 @@ class PointSearch:
         if most < count:
             chances, most = None, min(sample, rows.size)
         drawn = self.rng.choice(rows, most, replace=False, p=chances)
-        centres = self.rows.means(drawn, count, self.rng, rounds=self.schedule.kmeans_rounds)
+        centres = self.rows.means(drawn, count, self.rng, rounds=KMEANS_ROUNDS)
         return self.rows.inward(centres)

@@ -26,7 +26,7 @@ import numpy as np
 from .._core import core
 from ..kernels import Array
 from ..rows.protocol import Rows
-from ..rows.spaces import Spaces
+from ..rows.threads import Spaces
 from ..run import BY_ITSELF, Run
 from .matrix_path import Copies, Solved
 from .smo import MOST_STEPS, MOST_STEPS_A_ROW, SmoState

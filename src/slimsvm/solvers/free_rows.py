@@ -22,7 +22,7 @@ import numpy as np
 from ..checks import check_at_least_zero
 from ..clock import Deadline
 from ..kernels import Array
-from ..rows.factors import factor_definite
+from ..rows.curvatures import factor_definite
 
 #: pivots without fewer changes of side than before, after which the method gives up; more: it gives up later
 PATIENCE = 3

@@ -20,15 +20,46 @@ import numpy as np
 from .._core import core
 from ..goals.demands import Demands
 from ..kernels import Array
-from ..rows.protocol import Against, Curvatures, Factor
-from ..rows.threads import blocks, one_blas_thread
+from ..rows.curvatures import solve_all
+from ..rows.kernel_matrix import KernelMatrix
+from ..rows.protocol import Curvatures, Factor
+from ..rows.threads import ALONE, blocks, one_blas_thread
 from ..states import floats, ordered
-from .kept_factors import MANY, KeptFactors
+
+#: factors of at least this many coefficients are kept
+MANY = 96
+#: a kept factor serves one step for each `PER_STEP` coefficients, and at most `KEPT_STEPS` steps
+PER_STEP, KEPT_STEPS = 96, 3
+#: the most numbers in all kept factors; a thousand outputs of a thousand points would take 8 GB
+MOST_KEPT = 1 << 25
+
+
+class KeptFactors:
+    """Factors of the outputs' curvatures, kept for points that have moved a little since.
+
+    Any definite matrix gives a descent direction, and a line search finds the step length. With many points that is worth a
+    step or two: each costs two products with the kernel values, while a new curvature costs one for each point.
+    """
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self.most, self.factors = most, dict[int, Factor]()
+
+    def keep(self, output: int, factor: Factor) -> None:
+        """Keep a factor if it is large enough and there is memory for it."""
+        others = sum(kept.size**2 for number, kept in self.factors.items() if number != output)
+        if factor.size >= MANY and others + factor.size**2 <= self.most:
+            self.factors[output] = factor
+
+    def get(self, output: int, size: int, number: int) -> Factor | None:
+        """Return the kept factor of `size` coefficients for an output's step with this number, or None."""
+        factor = self.factors.get(output) if number < min(size // PER_STEP, KEPT_STEPS) else None
+        return factor if factor is not None and factor.size == size else None
+
 
 #: the ridge, as a share of the sum of weights times the largest squared kernel value; it only makes solutions unique
 RIDGE = 1e-7
-#: the most steps of a line search
-LINE_STEPS = 30
+#: the most steps of a line search, and multiply-adds that take as long as one for a row
+LINE_STEPS, LINE_COST = 30, 32
 #: with at least this many outputs, their gradients are one product with all rows; with fewer, products with few rows each
 MANY_OUTPUTS = 3
 #: numbers to read for all outputs above which threads share the work
@@ -81,7 +112,7 @@ class IntervalSquares:
 
     def fit(
         self,
-        against: Against,
+        against: KernelMatrix,
         R: Array,
         settings: NewtonSettings,
         *,
@@ -105,7 +136,7 @@ class IntervalSquares:
             lines = np.array(outputs.T, np.float64, order="C")
             runs = [
                 _Run(self, some, against, R, theta[:, some], lines[some], curvatures, factors)
-                for some in blocks(q, -(-q // -(-q // against.rows.outputs_at_once)))  # groups of equal size
+                for some in blocks(q, -(-q // -(-q // curvatures.at_once)))  # groups of equal size
             ]
             cost = max(q // len(runs), 1) * R.shape[0] * (lines.shape[1] + R.size // 3)
             _each(against, lambda number: runs[number].descend(settings), len(runs), cost)
@@ -127,7 +158,7 @@ class _Run:
         self,
         problem: IntervalSquares,
         some: slice,
-        against: Against,
+        against: KernelMatrix,
         R: Array,
         theta: Array,
         outputs: Array,
@@ -136,7 +167,7 @@ class _Run:
     ) -> None:
         self.first, self.factors = some.start, factors
         self.low, self.high, self.weights = problem.low[some], problem.high[some], problem.weights
-        self.against, self.R, self.curvatures = against, R, curvatures
+        self.against, self.R, self.curvatures, self.crew = against, R, curvatures, getattr(against.rows, "crew", ALONE)
         self.theta, self.outputs = theta, outputs  # changed in place
         self.residual, self.losses = np.empty(0), np.empty(0)
 
@@ -157,7 +188,7 @@ class _Run:
         factors = self._factors_for(going, residual, number)
         missing = self.weights * residual
         gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
-        return np.column_stack([factor.solve(each) for factor, each in zip(factors, gradient.T, strict=True)])
+        return solve_all(factors, gradient.T).T
 
     def _factors_for(self, going: Array, residual: Array, number: int) -> list[Factor]:
         """Return the factor of each output's curvature: a kept one, or one for the rows that fall short now."""
@@ -203,6 +234,7 @@ class _Run:
             lengths,
             sums,
             switched,
+            *self.crew.helpers_for(LINE_COST * change.size, going.size - 1),
         )
         self.theta[:, going] += lengths * steps
         self.losses[going] = sums + self._penalty(self.theta[:, going])
@@ -214,7 +246,7 @@ class _Run:
         return (theta * (self.R @ theta)).sum(axis=0)
 
 
-def _each(against: Against, work: Callable[[int], None], count: int, cost: int) -> None:
+def _each(against: KernelMatrix, work: Callable[[int], None], count: int, cost: int) -> None:
     """Call work(k) for each k in range(count), each takes as long as reading `cost` numbers; in threads if long."""
     if count > 1 and count * cost >= WORTH_THREADS:
         against.rows.share_out(work, count)
@@ -223,7 +255,7 @@ def _each(against: Against, work: Callable[[int], None], count: int, cost: int) 
             work(number)
 
 
-def tie_ridge(against: Against, weights: Array) -> Array:
+def tie_ridge(against: KernelMatrix, weights: Array) -> Array:
     """Return a regulariser that only makes the solution unique, for the points of a handle and the bias."""
     return RIDGE * float(weights.sum()) * max(against.largest_square(), 1e-300) * np.eye(against.size + 1)
 

@@ -18,8 +18,7 @@ from ..kernels import Array
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
 from ..rows.protocol import Rows
-from .kept_factors import KeptFactors
-from .newton import RIDGE, Fitted, IntervalSquares, NewtonSettings
+from .newton import RIDGE, Fitted, IntervalSquares, KeptFactors, NewtonSettings
 
 #: Newton's method between two moves of the points; from a nearly optimal start, few steps are enough
 ROUGH = NewtonSettings(steps=8, precision=1e-4, line_precision=0.01, shared=True)

@@ -18,10 +18,9 @@ import numpy as np
 from .._core import core
 from ..kernels import Array
 from ..model import Status
-from ..progress import GapProgress
 from ..rows.protocol import Dual, DualVectors, OnDemand, Rows
 from ..rows.responses import Responses, largest
-from ..run import BY_ITSELF, PartCheckpoint, Run
+from ..run import BY_ITSELF, GapProgress, PartCheckpoint, Run
 from ..states import Finite, State, StateError, floats, pack, row_numbers, unpack, whole
 from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
 from .smo_there import run_there

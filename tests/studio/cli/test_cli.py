@@ -454,6 +454,7 @@ def test_ctrl_c_after_the_file_is_written_does_not_deny_it(command, files, tmp_p
         (["train", "{folder}/train.csv", "--label", "9" * 5000], 1, ["no column"]),
         (["train", "{folder}/train.libsvm", "--label", "y"], 1, ["--label 'y'", "CSV"]),
         (["train", "{folder}/values.csv"], 2, ["--label", "0.25 is no class", "--task regress"]),
+        (["train", "{folder}/first.csv"], 2, ["is no class", "--label 0 has words", "--task regress"]),
         (["train", "{folder}/train.csv", "--calibration", "magic"], 2, ["--calibration", "sigmoid", "temperature"]),
         (["train", "{folder}/train.csv", "--multiclass", "many"], 2, ["--multiclass", "ovr", "ovo", "dag"]),
         (

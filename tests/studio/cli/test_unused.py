@@ -91,6 +91,7 @@ SHOWN = {
     "title": ["--title Flowers"],
     "tol": ["--tol 1"],
     "tolerance": ["-t 0.3"],
+    "update": ["--update", "-f c"],
     "trainer": ["--trainer perceptron"],
     "trials": ["--trials 3"],
     "validation": ["--validation wide.csv"],

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits, load_iris
 import slimsvm
 from slimsvm.studio.report import report
 from slimsvm.studio.report.content import image_of, samples
-from slimsvm.studio.report.embed import DOWNLOADS, LIVE, EmbeddedModels
+from slimsvm.studio.report.report import DOWNLOADS, LIVE, EmbeddedModels
 from slimsvm.studio.tradeoff import Tradeoff, read_tradeoff, tradeoff
 
 pytestmark = pytest.mark.usefixtures("quick_slim")

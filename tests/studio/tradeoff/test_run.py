@@ -57,6 +57,7 @@ def test_a_result_prints_as_a_table():
     assert lines[1].split() == ["method", "budget", "size", "bytes", "error"]
     assert lines[3].split()[:3] == ["nystroem", "2", "2"]
     assert len({len(line) for line in lines[1:]}) == 1
+    assert found._repr_html_().count("<tr>") == 3
 
 
 def test_only_the_fit_is_timed(monkeypatch):

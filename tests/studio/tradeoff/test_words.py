@@ -3,7 +3,7 @@
 import pytest
 
 from slimsvm.reducers import REDUCERS
-from slimsvm.studio.tradeoff.words import REDUCERS_IN_WORDS, TRAINERS_IN_WORDS, in_words
+from slimsvm.studio.tradeoff.methods import REDUCERS_IN_WORDS, TRAINERS_IN_WORDS, in_words
 from slimsvm.trainers import TRAINERS
 
 

@@ -8,10 +8,9 @@ from slimsvm import SlimSVC
 from slimsvm.c_bytes import Shape
 from slimsvm.goals import OneVsRest
 from slimsvm.model import Status
-from slimsvm.studio.tune.folds import SMALL, make_rows
 from slimsvm.studio.tune.halving import MOST_ROWS, Clock, efforts, ranked
 from slimsvm.studio.tune.space import COSTS, WIDTHS, Settings, Space, different_scalers, make_space
-from slimsvm.studio.tune.trials import Trial, TrialEffort, Trials
+from slimsvm.studio.tune.trials import SMALL, Trial, TrialEffort, Trials, make_rows
 
 EFFORT = TrialEffort(100, 10, 1, 4)
 

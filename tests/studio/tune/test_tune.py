@@ -10,12 +10,10 @@ from sklearn.preprocessing import StandardScaler
 from slimsvm import Interrupted, SlimOneClassSVM, SlimSVC, SlimSVR, tune
 from slimsvm.model import Status
 from slimsvm.reducers import Slim
-from slimsvm.slim.metric_search import Learning
 from slimsvm.studio.tune.halving import Clock
 from slimsvm.studio.tune.problem import constraint_of, make_problem
-from slimsvm.studio.tune.progress import print_tuning
+from slimsvm.studio.tune.result import print_tuning
 from slimsvm.studio.tune.trials import Trials
-from slimsvm.studio.tune.tune import _learning
 
 pytestmark = pytest.mark.usefixtures("quick_slim")
 
@@ -79,8 +77,7 @@ def test_metrics_are_tried_where_they_can_be_learned(settings, rows, features, m
 
 
 def test_a_reducers_own_metric_is_kept():
-    learning = Learning(passes=2, steps=2, way_batches=5, way_steps=1)
-    own = Slim(metric="scales", learning=learning)
+    own = Slim(metric="scales", steps=2)
     found = tune(*moons(), budget=2, n_trials=1, estimator=SlimSVC(reducer=own), random_state=0)
     assert set(found.results_["metric"]) == {"scales"}
     assert found.best_estimator_[-1].model_.metric is not None
@@ -303,10 +300,3 @@ def test_wrong_input_is_refused_before_any_trial(case):
     X, y = moons()
     with pytest.raises(kind, match=words):
         tune(**{"X": X, "y": y, "budget": 4, "random_state": 0, **changed})
-
-
-def test_a_metric_is_learned_for_the_time_that_is_left():
-    own = Learning(passes=3, way_batches=5)
-    assert _learning(own, limited=True) == own
-    assert _learning(Learning(), limited=False) == Learning(way_batches=200)
-    assert _learning(Learning(), limited=True) == Learning(passes=500, steps=3000, way_batches=200)

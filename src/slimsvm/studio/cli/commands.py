@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from . import names
 from .arguments import Argument, Option, ParameterError, UsageError, parse
-from .interrupts import INTERRUPTED, raise_on_interrupt
+from .interrupts import INTERRUPTED, StoppedEarly, finished_or_best, raise_on_interrupt, saying_what_was_written
 from .parse import (
     SEARCH,
     Balanced,
@@ -68,7 +68,6 @@ from .render import (
     show_result,
     show_warning,
 )
-from .stopped import StoppedEarly, finished_or_best, saying_what_was_written
 from .tasks import check_methods, check_multiclass, make_estimator, own_settings, quality, task_of
 from .tradeoffs import report, tradeoff
 from .tuning import tune
@@ -238,13 +237,13 @@ def compress(
     columns = names_of(big)
     more = (label, X.shape[1], columns, cells_of(big))
     tests, held_out = (read_test_rows(path, task_of(big), *more) for path in (test, validation))
-    own = own_settings(task_of(big), **settings)
+    of_task = own_settings(task_of(big), **settings)
     if held_out is not None:
-        own |= {"X_val": held_out[0], "y_val": held_out[1]}
-    seed = own.pop("random_state", 0)
+        of_task |= {"X_val": held_out[0], "y_val": held_out[1]}
+    seed = of_task.pop("random_state", 0)
     with progress() as report:
         small, interrupted = finished_or_best(
-            lambda: compress_within(Run(report), big, X, y, reducer=method, random_state=seed, **own),
+            lambda: compress_within(Run(report), big, X, y, reducer=method, random_state=seed, **of_task),
             keep,
         )
     _write_model(small, output, X, y, tests, interrupted, as_ours(big))
@@ -285,7 +284,7 @@ def predict(
         values = wanted(X).reshape(X.shape[0], -1)
         lines = [" ".join(map(repr, row)) for row in values.tolist()]
     else:
-        lines = [str(found) for found in predicted]
+        lines = [" ".join(map(str, found)) if predicted.ndim > 1 else str(found) for found in predicted]
     raise_on_interrupt()
     if output is not None:
         write_whole(output, ["".join(f"{line}\n" for line in lines).encode()])
@@ -293,7 +292,7 @@ def predict(
         sys.stdout.writelines(f"{plain(line) if sys.stdout.isatty() else line}\n" for line in lines)
     if wanted is not None and predictor.task == "classify":
         print(order_of(predictor.classes, values.shape[1]), file=sys.stderr)
-    known = quality(predictor.task, predicted, y)
+    known = quality(predictor.task, predicted, y) if predicted.ndim == 1 else None
     if known is not None:
         print(*known, file=sys.stderr)
 
@@ -326,6 +325,7 @@ def export(
         str | None, Option("--precision", help="C, images: float32, int16, int8, int4. ONNX: float32, float64.")
     ] = None,
     integers: Annotated[bool, Option("--integers", help="C without floating point, for rows of integers.")] = False,
+    update: Annotated[bool, Option("--update", help="C that learns on; for --trainer bsgd, forgetron and rbp.")] = False,
     limit: Annotated[
         float | None,
         Option("--limit", parser=positive, help="C, integers: features are within this, after scaling."),
@@ -342,7 +342,7 @@ def export(
     from ...ship.export import EXPORTERS, make_exporter
     from ...ship.export import export as export_model
 
-    settings = given(precision=precision, limit=limit, flavor=flavor, integers=integers or None)
+    settings = given(precision=precision, limit=limit, flavor=flavor, integers=integers or None, update=update or None)
     target = export_target(output or model, kind, settings)
     output = output or model.with_suffix(EXPORTERS[target].ending)
     check_output(output, force, model, rows)

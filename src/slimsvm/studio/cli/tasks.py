@@ -5,10 +5,12 @@ Nothing here imports NumPy or scikit-learn until it is needed, so that help and 
 
 from __future__ import annotations
 
+import shlex
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
-from ...files.numbers import strict_number
+from ...text import strict_number
 from .arguments import ParameterError
 
 #: labels with more distinct values than this, and fewer rows for each than that, are probably values and not classes
@@ -85,11 +87,16 @@ def labels_of(task: str, y: Any) -> Any:
     return np.array(numbers, dtype=np.float64)
 
 
-def check_classes(y: Any) -> None:
-    """Refuse numbers with fractions for classes, and warn of many classes with few rows: often the wrong column."""
+def check_classes(y: Any, columns: Sequence[Any] = ()) -> None:
+    """Refuse numbers with fractions for classes, and warn of many classes with few rows: often the wrong column.
+
+    `columns` are others that have words only, and may be the labels.
+    """
     import numpy as np
 
-    where = "name the column of the labels by --label, or give --task regress if they are values"
+    words = [f"--label {shlex.quote(str(name))}" for name in columns]
+    known = f" ({' or '.join(words)} has words)" if words else ""
+    where = f"name the column of the labels by --label{known}, or give --task regress if they are values"
     if y.dtype.kind == "f" and (y != np.rint(y)).any():
         value = float(y[y != np.rint(y)][0])
         raise ParameterError(

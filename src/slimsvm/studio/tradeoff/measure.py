@@ -8,8 +8,8 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from ...clock import microseconds
 from ...kernels import Array, Matrix
-from ...selection.timing import microseconds
 from ...ship.c import CExporter
 from ...ship.source import artefact_of
 from .tasks import CLASSIFY, TaskKind

@@ -12,7 +12,9 @@ from typing import Any
 from ...files.endings import check_written
 from ...files.models import load
 from ...files.native import save
-from .rows import COLUMNS, Row, RowsFile, finished, read_rows
+from ...text import cell, html_table
+from ..runs import Row, RunTable, columns_of
+from .rows import COLUMNS, continued, finished, read_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +43,7 @@ class Tradeoff:
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the rows column by column, as `pandas.DataFrame` takes them."""
-        return {name: [row[name] for row in self.rows] for name in COLUMNS}
+        return columns_of(self.rows, COLUMNS)
 
     @property
     def methods(self) -> list[str]:
@@ -50,28 +52,32 @@ class Tradeoff:
 
     def model(self, row: Row) -> Any:
         """Return the fitted model of a row, or None if it was not kept."""
-        kept = self.models.get(row["model"])
-        return load(kept) if isinstance(kept, Path) else kept
+        model = self.models.get(row["model"])
+        return load(model) if isinstance(model, Path) else model
+
+    @property
+    def _shown(self) -> tuple[str, ...]:
+        """The columns that are printed."""
+        seeds = ("seed",) if len({row["seed"] for row in self.rows}) > 1 else ()
+        return ("method", "budget", *seeds, "size", "bytes", "error")
+
+    def _repr_html_(self) -> str:
+        return html_table(columns_of(finished(self.rows), self._shown))
 
     def __repr__(self) -> str:
-        seeds = ("seed",) if len({row["seed"] for row in self.rows}) > 1 else ()
-        names = ("method", "budget", *seeds, "size", "bytes", "error")
-        lines = [[_cell(row[name]) for name in names] for row in finished(self.rows)]
+        names = self._shown
+        lines = [[cell(row[name]) for name in names] for row in finished(self.rows)]
         without = len(self.rows) - len(lines)
         title = f"Tradeoff of {len(self.rows)} runs" + f", {without} of them without a model" * bool(without)
-        table = [f"{cells[0]:>18}" + "".join(f"{cell:>10}" for cell in cells[1:]) for cells in [names, *lines]]
+        table = [f"{cells[0]:>18}" + "".join(f"{text:>10}" for text in cells[1:]) for cells in [names, *lines]]
         return "\n".join([title, *table])
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def read_tradeoff(path: str | os.PathLike[str]) -> Tradeoff:
     """Return the rows in a CSV file with the models in the folder beside it."""
     rows, folder = read_rows(path), models_folder(path)
-    found = {row["model"]: folder / row["model"] for row in rows if row["model"]}
-    return Tradeoff(tuple(rows), {name: file for name, file in found.items() if file.is_file()})
+    files = {row["model"]: folder / row["model"] for row in rows if row["model"]}
+    return Tradeoff(tuple(rows), {name: file for name, file in files.items() if file.is_file()})
 
 
 def models_folder(path: str | os.PathLike[str]) -> Path:
@@ -103,11 +109,11 @@ class FileStore(MemoryStore):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.file, self.folder = RowsFile(path), models_folder(path)
+        self.file, self.folder = RunTable(path, tuple(COLUMNS)), models_folder(path)
 
     def start(self, force: bool) -> list[Row]:
         """Return the rows of earlier runs of this version, or begin a new file."""
-        rows = self.file.start(force=force)
+        rows = continued(self.file, force=force)
         strange = sorted({row["slimsvm"] for row in rows} - {version("slimsvm")})
         if strange:
             raise ValueError(
@@ -120,7 +126,7 @@ class FileStore(MemoryStore):
 
     def append(self, row: Row) -> None:
         """Write a row."""
-        self.file.append(row)
+        self.file.append([row])
 
     def keep(self, name: str, model: Any) -> None:
         """Save a model."""

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from ...budget import AUTO, Budget, check_precision
 from ...c_bytes import ScalerTables, Shape
 from ...checks import check_unmasked
+from ...clock import microseconds
 from ...estimators import SlimOneClassSVM, SlimSVC, SlimSVR
 from ...estimators.validation import checked_range, weighted_rows
 from ...goals import Goal, Regression
@@ -23,7 +24,6 @@ from ...metric import takes_factors, takes_widths
 from ...model import Expansion
 from ...reducers import Slim
 from ...selection.limits import room_for, size_limit
-from ...selection.timing import microseconds
 from .result import Constraint
 
 #: the least number of rows: every fold needs some for training and some for validation
@@ -147,7 +147,7 @@ def largest_size(template: Any, budget: Budget, shape: Shape, X: Matrix) -> int:
     features = X.shape[1]
     room = room_for(budget, template.precision, replace(shape, scaler=ScalerTables(features)))
     bounded = room is not None or budget.microseconds is not None
-    most = budget.count or (X.shape[0] if bounded else LARGEST)
+    largest = budget.count or (X.shape[0] if bounded else LARGEST)
 
     def time(size: int) -> float:
         points = X[np.arange(size) % X.shape[0]]
@@ -157,4 +157,4 @@ def largest_size(template: Any, budget: Budget, shape: Shape, X: Matrix) -> int:
         model = Expansion(kernel, points, coef, np.zeros(shape.outputs))
         return microseconds(lambda: model(scaler.transform(points[:1])))
 
-    return size_limit(budget, room, time, most, full=False) or most
+    return size_limit(budget, room, time, largest, full=False) or largest

@@ -10,26 +10,94 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
 
 from ...c_bytes import NO_SCALER, Shape
 from ...estimators.shrink import scaler_tables
 from ...kernels import Array, Matrix
 from ...limits import Deadline
-from ...made import Made
 from ...model import Expansion, Judgement, Status, Task
 from ...reducers import Slim
-from ...selection.path import Step
-from ...slim.metric_search import Learning
-from ...slim.point_search import Schedule
-from .folds import FoldedRows
+from ...selection.path import Made, Step
 from .space import Settings
 
-#: slim's schedule in trials: few steps for the choice of initial points, and no more for small models than for large ones
-SCHEDULE = Schedule(trial_steps=5, few_numbers=0, towards_mean=(0.5,))
+#: up to SMALL rows, each trial has an error of FOLDS folds; beyond, of the first fold. More: less noise and longer trials
+SMALL, FOLDS = 8000, 3
+#: the most validation rows of a fold; more: less noise in the errors of trials, and more time
+MOST_VALIDATION = 10_000
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training rows and validation rows; the first training rows are the subsample of a trial."""
+
+    train: Array
+    validation: Array
+
+
+@dataclass(frozen=True)
+class FoldedRows:
+    """Rows, labels and weights, and their folds."""
+
+    X: Matrix
+    y: Array
+    weights: Array
+    real: bool  # whether y are values, not classes
+    folds: tuple[Fold, ...]
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return self.y.size
+
+    @property
+    def n_train(self) -> int:
+        """The training rows that every fold has."""
+        return min(fold.train.size for fold in self.folds)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes; 0 for values."""
+        return 0 if self.real else np.unique(self.y).size
+
+    def losses(self, predicted: Array, rows: Array) -> Array:
+        """Return the loss of each row: 1 for a wrong class; for values, the squared error as a share of the variance."""
+        if self.real:
+            return np.square(predicted - self.y[rows]) / (float(np.var(self.y)) or 1.0)
+        return (predicted != self.y[rows]).astype(np.float64)
+
+
+def make_rows(X: Matrix, y: Array, weights: Array, seed: int, *, real: bool) -> FoldedRows:
+    """Return the rows with folds that are stratified by class, in an order that starts with rows of every class."""
+    rng = np.random.default_rng(seed)
+    splits = StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(np.zeros((y.size, 1)), _strata(y, real))
+    folds = [
+        Fold(_every_class_first(rng.permutation(train), y, real), np.sort(rng.permutation(validation)[:MOST_VALIDATION]))
+        for train, validation in splits
+    ]
+    if y.size > SMALL:
+        folds = folds[:1]
+    return FoldedRows(X, y, weights, real, tuple(folds))
+
+
+def _strata(y: Array, real: bool) -> Array:
+    """Return the classes by which folds are made; a class with fewer rows than folds joins the largest one."""
+    if real:
+        return np.zeros(y.size, dtype=np.intp)
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    return np.where(counts[codes] < FOLDS, counts.argmax(), codes)
+
+
+def _every_class_first(order: Array, y: Array, real: bool) -> Array:
+    """Return the rows in the same order after a row of each class, so that every subsample has all classes."""
+    if real:
+        return order
+    first = np.unique(y[order], return_index=True)[1]
+    return np.concatenate([order[np.sort(first)], np.delete(order, first)])
+
+
 #: the validation_fraction of the estimator in a trial, which has one model and nothing to choose; more: fewer training rows
 VALIDATION = 0.02
-#: passes over the rows by which a metric is learned, for each L-BFGS step of a trial; more: better metrics, longer trials
-PASSES_PER_STEP = 2
 
 
 @dataclass(frozen=True)
@@ -81,6 +149,7 @@ class OneSize(Slim):
 
     start: Any = None
     finishes: ClassVar[bool] = False
+    thorough: ClassVar[bool] = False
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Any:
         """Yield one model."""
@@ -121,12 +190,12 @@ class Trials:
             weights.append(self.rows.weights[fold.validation])
             points.append(estimator.model_.points)
             ends.append(estimator.path_.status)
-        found, model = Judgement.of(np.concatenate(losses), np.concatenate(weights)), estimator.model_
+        judgement, model = Judgement.of(np.concatenate(losses), np.concatenate(weights)), estimator.model_
         return Trial(
             settings,
             effort,
-            found.error,
-            found.standard_error,
+            judgement.error,
+            judgement.standard_error,
             model.size,
             self.bytes_of(model, settings),
             perf_counter() - began,
@@ -139,14 +208,11 @@ class Trials:
     def _fitted(self, settings: Settings, effort: TrialEffort, rows: Array, start: Array | None, deadline: Deadline) -> Any:
         """Return the estimator with these settings, fitted to some rows."""
         rows = np.sort(rows)
-        learning = Learning(passes=PASSES_PER_STEP * effort.steps, steps=effort.steps)
         reducer = OneSize(
             steps=effort.steps,
-            schedule=SCHEDULE,
             time_limit=deadline.left,
             start=start if settings.metric == "fixed" else None,  # points without their metric are no start
             metric=settings.metric,
-            learning=learning,
         )
         estimator = settings.estimator(self.template, budget_for(effort.size, self.nbytes), reducer, self.seed)
         estimator.set_params(validation_fraction=VALIDATION)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, NoReturn
@@ -16,25 +16,92 @@ from ...estimators import Interrupted
 from ...estimators.validation import seed_of, without_repeats
 from ...limits import check_time_limit
 from ...model import Status
-from ...progress import silent
 from ...reducers import Slim
-from ...slim.metric_search import Learning
-from ...warning import warn_user
-from .folds import make_rows
-from .halving import LAST_FIT_TRIALS, STEPS, Clock, Halving, efforts, ranked
+from ...run import silent
+from ...selection.allowance import smallest
+from ...text import warn_user
+from .halving import (
+    CENTRES,
+    FIRST_SIZE,
+    KEEP,
+    LAST_FIT_TRIALS,
+    LEAST_KEPT,
+    STEPS,
+    WIDEN_AT,
+    Clock,
+    Halving,
+    efforts,
+    ranked,
+)
 from .problem import Problem, constraint_of, make_problem
-from .progress import LAST_FIT, TuningProgress, print_tuning
-from .result import Constraint, TuningResult, columns
-from .smallest import find_smallest, smallest_of
-from .space import different_scalers, make_space
-from .trials import Trial, TrialEffort, Trials, budget_for
+from .result import LAST_FIT, Constraint, TuningProgress, TuningResult, columns, print_tuning
+from .space import Settings, different_scalers, make_space
+from .trials import Trial, TrialEffort, Trials, budget_for, make_rows
 from .whole import WholeSearch
 
-#: mini-batches for the sizes before the largest one, with a learned metric; more: better models of these sizes, which are
-#: not returned, and less time for the largest one
-WAY_BATCHES = 200
-#: the most passes of mini-batches and steps of L-BFGS for a metric under a time limit; more: the limit ends them earlier
-LONG_PASSES, LONG_STEPS = 500, 3000
+#: sizes are bisected until they differ by one part in this many; more: smaller models, more trials
+RESOLUTION = 8
+#: settings of the first stage: one for each scaling
+GUESSES = 4
+#: sizes that a stage tries about, for the estimate of the time left
+SIZES = 6
+
+
+def find_smallest(search: Halving, settings: Sequence[Settings], allowed: float) -> Trial:
+    """Return the smallest trial whose error is within `allowed`, or the one of the lowest error if none is.
+
+    Each stage ends with smaller and smaller models. The order of the trials does not depend on the clock, and all are
+    judged on the same rows. A time limit only ends the sequence, so more time never gives a larger model.
+    """
+    size, entrants = min(FIRST_SIZE, search.size), list(settings[:GUESSES])
+    folds = len(search.trials.rows.folds)
+    planned = [replace(planned_effort, folds=folds) for planned_effort in efforts(search.trials.rows, size)]
+    planned = [planned[0], *planned]  # a few guesses first, so that a small model is found soon
+    for number, effort in enumerate(planned):
+        search.planned = sum(planned_effort.work * (KEEP + SIZES) * LEAST_KEPT for planned_effort in planned[number:])
+        stage = f"stage {number + 1} of {len(planned)}"
+        trials = search.stage(entrants, replace(effort, size=size), stage)
+        if trials and number == min(WIDEN_AT + 1, len(planned) - 1):
+            near = search.neighbours(trials[:CENTRES], entrants)
+            trials = ranked([*trials, *search.stage(list(near), trials[0].effort, f"{stage}, neighbours", starts=near)])
+        if not trials:
+            break
+        entrants = [trial.settings for trial in trials[: max(len(trials) // KEEP, LEAST_KEPT)]]
+        size = _resized(search, trials[:LEAST_KEPT], allowed, f"{stage}, sizes")
+        if number == 0:
+            entrants += settings[GUESSES:]
+    return smallest_of(search.table, allowed)
+
+
+def smallest_of(trials: Sequence[Trial], allowed: float) -> Trial:
+    """Return the smallest trial within the error, of several the best; the best of all if none is."""
+    place = smallest([trial.effort.size for trial in trials], [trial.error for trial in trials], allowed)
+    return ranked(trials)[0] if place is None else trials[place]
+
+
+def _resized(search: Halving, leaders: Sequence[Trial], allowed: float, stage: str) -> int:
+    """Return the size of the smallest model within the error that the leading settings reach.
+
+    Sizes are doubled until a model is within it, halved while one is, and bisected.
+    """
+
+    def within(settings: Sequence[Settings], effort: TrialEffort) -> list[Trial]:
+        return [trial for trial in search.stage(settings, effort, stage) if trial.error <= allowed]
+
+    settings, effort, too_small = [trial.settings for trial in leaders], leaders[0].effort, 0
+    good = [trial for trial in leaders if trial.error <= allowed]
+    while not good and effort.size < search.size:
+        too_small, effort = effort.size, replace(effort, size=min(2 * effort.size, search.size))
+        good = within(settings, effort)
+    while good and not too_small and good[0].effort.size > 1:
+        size = good[0].effort.size // 2
+        smaller = within([trial.settings for trial in good], replace(effort, size=size))
+        good, too_small = (smaller, 0) if smaller else (good, size)
+    while good and good[0].effort.size - too_small > max(1, good[0].effort.size // RESOLUTION):
+        size = (good[0].effort.size + too_small) // 2
+        smaller = within([trial.settings for trial in good], replace(effort, size=size))
+        good, too_small = (smaller, too_small) if smaller else (good, size)
+    return good[0].effort.size if good else effort.size
 
 
 def fit_best(
@@ -43,8 +110,7 @@ def fit_best(
     """Return the result with the best settings fitted to all rows; after Ctrl-C, `Interrupted` has it as its `best`."""
     template, began = problem.template, perf_counter()
     given = Slim() if isinstance(template.reducer, str) else template.reducer
-    learning = _learning(given.learning, limited=search.clock.limit is not None)
-    reducer = replace(given, time_limit=search.clock.left, metric=best.settings.metric, learning=learning)
+    reducer = replace(given, time_limit=search.clock.left, metric=best.settings.metric)
     budget = budget_for(best.effort.size, search.trials.nbytes)
     estimator = best.settings.estimator(template, budget, reducer, search.trials.seed)
     pipeline = best.settings.pipeline(estimator, sparse=problem.sparse)
@@ -53,8 +119,8 @@ def fit_best(
         pipeline.fit(X, y, **_fit_parameters(pipeline, sample_weight))
     except Interrupted:
         interrupted = True
-    own = best.settings.metric == given.metric
-    estimator.set_params(reducer=template.reducer if own else replace(given, metric=best.settings.metric))
+    same_metric = best.settings.metric == given.metric
+    estimator.set_params(reducer=template.reducer if same_metric else replace(given, metric=best.settings.metric))
     last = _as_trial(best, estimator, search.trials, perf_counter() - began)
     result = _result(pipeline, best, columns([*search.table, last], constraint), constraint)
     if interrupted:
@@ -77,26 +143,18 @@ def raise_interrupted(problem: Problem, search: Halving, constraint: Constraint)
 
 
 def _result(pipeline: Pipeline, best: Trial, table: dict[str, list[Any]], constraint: Constraint) -> TuningResult:
-    """Return the result with the settings of a trial."""
     settings = {**best.settings.parameters, "budget": best.effort.size}
     return TuningResult(pipeline, settings, best.error, table, constraint.met(best))
 
 
-def _learning(given: Learning, *, limited: bool) -> Learning:
-    """Return how long a metric is learned: as the reducer says, and by default for the time that is left."""
-    short = replace(given, way_batches=min(given.way_batches, WAY_BATCHES))
-    return replace(short, passes=LONG_PASSES, steps=LONG_STEPS) if limited and given == Learning() else short
-
-
 def _fit_parameters(pipeline: Pipeline, sample_weight: Any) -> dict[str, Any]:
-    """Return the weights as parameters of the pipeline's fit."""
     return {} if sample_weight is None else {f"{pipeline.steps[-1][0]}__sample_weight": sample_weight}
 
 
 def _as_trial(best: Trial, estimator: Any, trials: Trials, seconds: float) -> Trial:
     """Return the last fit as a row of the table, with the error of its size on its own validation rows."""
     model, path = estimator.model_, estimator.path_
-    step = min(path, key=lambda each: abs(each.size - model.size))
+    step = min(path, key=lambda other: abs(other.size - model.size))
     return replace(
         best,
         effort=replace(best.effort, rows=trials.rows.n),
@@ -206,10 +264,10 @@ def tune(
     tell = callback or (print_tuning if verbose else silent)
     seed = seed_of(random_state)
     if constraint.whole:
-        whole = _whole_search(problem, seed, clock, tell)
-        best = whole.best(n_trials)
+        search_of_full = _whole_search(problem, seed, clock, tell)
+        best = search_of_full.best(n_trials)
         tell(TuningProgress(LAST_FIT, 0, 1, best.error, clock.gone, best.seconds))
-        return whole.fit(best, X, y, sample_weight)
+        return search_of_full.fit(best, X, y, sample_weight)
     search = _search(problem, seed, clock, tell, constraint.budget.bytes)
     try:
         best = _best_trial(search, n_trials, max_error)
@@ -225,7 +283,6 @@ def tune(
 
 
 def _whole_search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None]) -> WholeSearch:
-    """Return the search for a full model of these rows."""
     rows = make_rows(problem.X, problem.y, problem.weights, seed, real=problem.real)
     scalers = different_scalers(problem.template.kernel, problem.X, sparse=problem.sparse)
     tubes = problem.y if problem.real else None
@@ -248,7 +305,6 @@ def _search(
 
 
 def _best_trial(search: Halving, n_trials: int, max_error: float | None) -> Trial:
-    """Return the trial with the chosen settings."""
     settings = search.space.settings(n_trials, search.trials.seed)
     if max_error is not None:
         return find_smallest(search, settings, max_error)

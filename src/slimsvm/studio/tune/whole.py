@@ -21,13 +21,11 @@ from ...estimators import SlimSVCCV, SlimSVRCV
 from ...estimators.shrink import scaler_tables
 from ...kernels import Array
 from ...model import Status
-from .folds import Fold, FoldedRows
 from .halving import FIRST_ROWS, Clock
 from .problem import Problem
-from .progress import LAST_FIT, TuningProgress
-from .result import Constraint, TuningResult, columns
+from .result import LAST_FIT, Constraint, TuningProgress, TuningResult, columns
 from .space import WIDTHS, Settings, Space
-from .trials import Trial, TrialEffort
+from .trials import Fold, FoldedRows, Trial, TrialEffort
 
 #: the values of C in the first round, and the factors of the best width and C in the second
 COSTS, WIDTH_FACTORS, COST_FACTORS = np.logspace(-1, 3, 5), (0.5, 1.0, 2.0), (0.3, 1.0, 3.0)
@@ -77,20 +75,22 @@ class WholeSearch:
             "time_limit": None if self.clock.left is None else share * self.clock.left,
         }
         if real:
-            tubes = [each for each in self.space.tubes if each is not None]
-            found: Any = SlimSVRCV(template, epsilons=tubes[1:2] if stage.startswith("stage 1") else tubes, **settings)
+            tubes = [tube for tube in self.space.tubes if tube is not None]
+            choice: Any = SlimSVRCV(template, epsilons=tubes[1:2] if stage.startswith("stage 1") else tubes, **settings)
         else:
-            found = SlimSVCCV(template, **settings)
-        found.fit(X, self.problem.y, self.problem.weights if np.ptp(self.problem.weights) else None)
-        table = found.cv_results_
+            choice = SlimSVCCV(template, **settings)
+        choice.fit(X, self.problem.y, self.problem.weights if np.ptp(self.problem.weights) else None)
+        table = choice.cv_results_
         for place, cell in enumerate(table["params"]):
             if np.isfinite(table["mean_test_score"][place]):
                 scores = np.array([table[f"split{k}_test_score"][place] for k in range(len(folds))])
                 self.table.append(self.trial(stage, scaling, folds, cell, scores, table, place))
         best = min(trial.error for trial in self.table)
-        left = self.clock.left or 0.0
+        seconds_left = self.clock.left or 0.0
         self.tell(
-            TuningProgress(f"{stage}, {scaling}", len(table["params"]), len(table["params"]), best, self.clock.gone, left)
+            TuningProgress(
+                f"{stage}, {scaling}", len(table["params"]), len(table["params"]), best, self.clock.gone, seconds_left
+            )
         )
 
     def trial(

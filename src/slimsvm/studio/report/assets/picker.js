@@ -1,8 +1,10 @@
 // The slider: the sizes of one method and the full model; what the model at that size does, and its files.
 const stops = (method) => {
-  const bySize = new Map();  // a budget can end with the size of a smaller one: the chosen model, or the first, stands for both
+  // a budget can end with the size of a smaller one, as it is written: the chosen model, or the first, stands for both
+  const bySize = new Map();
   for (const point of DATA.points.filter((point) => point.method === method)) {
-    if (!bySize.has(point.size) || point === state.point) bySize.set(point.size, point);
+    const size = whole(point.size);
+    if (!bySize.has(size) || point === state.point) bySize.set(size, point);
   }
   const mine = [...bySize.values()].sort((a, b) => a.size - b.size);
   return FULL && method !== FULL.method ? [...mine, FULL] : mine;
