@@ -13,7 +13,7 @@ import numpy as np
 
 from ..kernels import Array
 from .backends import FLOAT64, Backend, Held
-from .protocol import Dual, Look
+from .protocol import Dual, WorkingBlock
 
 if TYPE_CHECKING:
     from .array import ArrayRows
@@ -50,7 +50,7 @@ class ArrayDual:
         there = self.on.send(array, FLOAT64)
         return there if self.on.is_cuda else there.clone()
 
-    def look(self) -> Look:
+    def look(self) -> WorkingBlock:
         size = self.size
         self.rows.meter.add(size * size)
         if self.looks == 1:  # the first time, libraries choose their functions
@@ -66,7 +66,9 @@ class ArrayDual:
             self.torch.cuda.current_stream(self.on.device).synchronize()
         grow, shrink, twice = self.fetched[:3].tolist()
         v, working = self.fetched[3:].reshape(2, size)
-        return Look(max(grow + shrink, 0.0), 0.5 * twice, working.astype(np.int64), v, self.memory.reshape(size, size))
+        return WorkingBlock(
+            max(grow + shrink, 0.0), 0.5 * twice, working.astype(np.int64), v, self.memory.reshape(size, size)
+        )
 
     def _look(self) -> None:
         """Write the numbers of a look, the next working set and its block, on the device."""
