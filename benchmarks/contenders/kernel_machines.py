@@ -105,8 +105,8 @@ class SlimContender(Contender):
 
     def choices(self) -> dict[str, Sequence[Any]]:
         """Return the metrics, and widths of a fixed kernel; slim itself chooses decay, size, rank and bits."""
-        fixed = {"gamma": (1.0, 4.0, 0.25)} if "fixed" in self.metrics else {}
-        return {"metric": self.metrics} | fixed
+        widths: dict[str, Sequence[Any]] = {"gamma": (1.0, 4.0, 0.25)} if "fixed" in self.metrics else {}
+        return {"metric": self.metrics, **widths}
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
         """Return the model that fills the bytes. Factors take in the scale of the rows; others need a scaler in front."""

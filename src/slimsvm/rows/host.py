@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +76,7 @@ def on_demand(kernel: Kernel, rows: Prepared, meter: Meter) -> CompiledRows | No
     """Return the kernel rows of dense float32 rows that fit in the processor's cache; None for others."""
     if not _suits(kernel, rows, rows.count):
         return None
-    scale = kernel.gamma * float(np.log2(np.e))  # type: ignore[attr-defined]
+    scale = kernel.gamma * math.log2(math.e)  # type: ignore[attr-defined]
     return CompiledRows(core.RbfRows(scale, rows.values, (scale * rows.norms).astype(np.float32)), rows.count, meter)
 
 
@@ -83,7 +84,7 @@ def pairs_on_demand(kernel: Kernel, rows: Prepared, meter: Meter, largest: int) 
     """Return the kernel rows of pairs of classes of at most `largest` rows, where `on_demand` would for each of them."""
     if not _suits(kernel, rows, largest):
         return None
-    return CompiledPairs(kernel.gamma * float(np.log2(np.e)), rows, meter)  # type: ignore[attr-defined]
+    return CompiledPairs(kernel.gamma * math.log2(math.e), rows, meter)  # type: ignore[attr-defined]
 
 
 def _suits(kernel: Kernel, rows: Prepared, count: int) -> bool:
@@ -108,7 +109,6 @@ class HostRows(GivenRows):
     the form of tiles, if they exist already. `precision` says when kernel values are float32.
     """
 
-    outputs_at_once = 8
     arrays = HostArrays
 
     def __init__(
@@ -173,7 +173,7 @@ class HostRows(GivenRows):
             raise ValueError("points with some features only need sparse rows, and these are dense")
         return NarrowRows(self, features)
 
-    def spanned(self, wide: int, several: int, share: float) -> SpanRows | None:
+    def spanned(self, wide: int, several: int, share: float) -> SpanRows | None:  # type: ignore[override]  # as centre
         """Return the rows for points in a span: an empty one for sparse rows, that of the principal axes for others."""
         from .span import in_no_span, in_principal_span
 

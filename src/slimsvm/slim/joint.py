@@ -144,7 +144,7 @@ class Rows:
     def __init__(self, task: Task, loss: RowLoss) -> None:
         given = dense(task.rows.take(np.arange(task.rows.n)))
         self.share_out, self.name = task.rows.share_out, loss.name
-        self.on: Any = task.rows.arrays
+        self.on: Any = task.rows.arrays  # type: ignore[attr-defined]  # of homes that hold rows
         self.n, self.outputs, self.meter = task.rows.n, loss.shape[1], task.rows.meter
         some = given[:: -(-self.n // CENTRE_ROWS)].astype(np.float64)
         self.centre = np.median(some, axis=0)  # a row far out does not move it
@@ -191,8 +191,8 @@ class Joint:
         step = now.steps
 
         def state() -> State:
-            moved = (self.on.fetch(part, np.float32) for part in (x, mean, square))
-            return pack(SavedJoint(*moved, step, place, now.rng))
+            moved = [self.on.fetch(part, np.float32) for part in (x, mean, square)]
+            return pack(SavedJoint(moved[0], moved[1], moved[2], step, place, now.rng))
 
         while step < plan.steps:
             share = max((step + 1) / plan.steps, run.deadline.used)
@@ -251,19 +251,19 @@ class Joint:
         outputs, points = 2 * rate / self.rows.steepness, float(now.points.std()) or float(self.rows.host.std())
         of_map = rate * float(now.map.std()) if now.projects else rate / 2 * scales
         rates = [rate * points, outputs, outputs, rate / 2 * widths, of_map]
-        return np.repeat(np.float32(rates), [part.size for part in now.arrays])
+        return np.repeat(np.array(rates, dtype=np.float32), [part.size for part in now.arrays])
 
     def _pulls(self, now: Numbers) -> Array:
         """Return what pulls each number to 0: the decay of coefficients, and what holds logarithms where rows are few."""
         n, of_logs = self.rows.n, 2 * PULL * self.rows.pull
         by_part = [0.0, 2 * DECAY / n, 0.0, of_logs / now.widths.size, 0.0 if now.projects else of_logs / n]
-        return np.repeat(np.float32(by_part), [part.size for part in now.arrays])
+        return np.repeat(np.array(by_part, dtype=np.float32), [part.size for part in now.arrays])
 
     def _bounds(self, now: Numbers) -> tuple[Array, Array]:
         """Return the least and the largest value of each number: logarithms are kept within bounds."""
         limit = np.log(BOUND)
         by_part = [np.inf, np.inf, np.inf, limit, np.inf if now.projects else limit]
-        highest = np.repeat(np.float32(by_part), [part.size for part in now.arrays])
+        highest = np.repeat(np.array(by_part, dtype=np.float32), [part.size for part in now.arrays])
         return -highest, highest
 
     # Between numbers and models.
