@@ -18,10 +18,9 @@ from ..importers.around import make_scaler, resolve_scale
 from ..kernels import Array
 from ..tables.preparation import is_table, table_preparation
 from ..text import short, warn_user
-from .near_rows import rows_near
 from .svc import SlimSVC
 from .svr import SlimSVR, in_units_of
-from .teachers import Softener, Teacher, folds_of, out_of_fold
+from .teachers import Softener, Teacher, folds_of, out_of_fold, rows_near
 from .validation import seed_of
 
 #: students are compared on one fold of FOLDS, and on more folds until there are ENOUGH_ROWS validation rows. More of them:
