@@ -28,7 +28,7 @@ from .precision import (
     value_dtype,
 )
 from .protocol import Meter, OnDemand, PairsOnDemand, Rows
-from .threads import Crew, blocks
+from .threads import READ_COST, Crew, blocks
 from .tiles import Tiles, make_tiles, tiles_against
 
 if TYPE_CHECKING:
@@ -93,10 +93,8 @@ def _suits(kernel: Kernel, rows: Prepared, count: int) -> bool:
     return bool(count * rows.values.shape[1] * rows.values.itemsize <= IN_CACHE)
 
 
-#: rows of a strip in which cached kernel rows are summed; more: fewer calls, and fewer threads at work
-SUM_STRIP = 1 << 14
-#: rows of a strip whose values are copied to cached kernel rows
-FILL_STRIP = 256
+#: rows of a strip in which cached kernel rows are summed; more: fewer threads at work
+SUM_STRIP = 1 << 11
 #: with more features, points may be sparse; less: sparse points where dense ones take little memory and are quicker
 VERY_MANY_FEATURES = 1 << 16
 
@@ -268,30 +266,15 @@ class HostRows(GivenRows):
         if new.any():
             self._fill_cache(slots[new], index[new])
         weights = np.ascontiguousarray(V.T, dtype=self.dtype)
-        sums = np.zeros((V.shape[1], self.n))
-
-        def work(strip: slice) -> None:
-            for weight, total in zip(weights, sums, strict=True):
-                self._add_rows(slots, weight, strip, total)
-
-        self.crew.run(work, self.n, SUM_STRIP)
+        if self.dtype == np.float64:
+            return (weights @ self.cache.rows[slots]).T
+        sums, helpers = np.zeros((V.shape[1], self.n)), self.crew.helpers_for(READ_COST * self.n * slots.size)
+        for weight, total in zip(weights, sums, strict=True):
+            core.sum_rows(self.cache.rows, slots, weight, total, SUM_STRIP, *helpers)
         return sums.T
 
     def _fill_cache(self, slots: Array, index: Array) -> None:
-        tiles = self._tiles_of(index)
-
-        def work(strip: slice) -> None:
-            K = np.empty((strip.stop - strip.start, slots.size), tiles.dtype)
-            tiles.run(strip, values=K)
-            core.copy_to_rows(K, self.cache.rows, slots, strip.start)
-
-        self.crew.run(work, self.n, FILL_STRIP)
-
-    def _add_rows(self, slots: Array, weight: Array, strip: slice, total: Array) -> None:
-        if self.dtype == np.float32:
-            core.sum_rows(self.cache.rows, slots, weight, strip.start, strip.stop, total)
-        else:
-            total[strip] += weight @ self.cache.rows[slots, strip]
+        self._tiles_of(index).fill(self.cache.rows, slots)
 
 
 class NarrowRows(HostRows):
