@@ -308,7 +308,7 @@ STRIPS = 16
 
 
 class MatrixRows:
-    """The part of `Rows` that solvers of dual problems use, with their kernel matrix in memory; the rest is the rows' own."""
+    """The part of `Rows` that solvers of dual problems use, by a kernel matrix in memory; the rest is the rows' own."""
 
     #: rounds with fewer rows take less time, but a part of the matrix is a copy
     worth_shrinking = False
