@@ -38,7 +38,7 @@ HOMES: dict[str, Callable[[str], Callable[..., Rows]]] = {"cpu": _on_host} | {
     kind: _on_device(opened) for kind, opened in BACKENDS.items()
 }
 #: multiply-adds of the kernel matrix of a problem's rows, for each thread of the host, from which on "auto" takes a GPU: a
-#: fit there takes about 0.08 s of calls, in which a thread of the host solves problems of this size. More: the host more often
+#: fit there takes about 0.08 s of calls, in which a host thread solves problems of this size. More: the host more often
 WORTH_GPU = 1 << 34
 #: libraries whose arrays may be on a device
 DEVICE_LIBRARIES = ("torch", "cupy", "array_api_strict")
