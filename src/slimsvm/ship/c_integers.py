@@ -11,7 +11,7 @@ import numpy as np
 from ..goals import Decision
 from ..kernels.spec import EXP, IDENTITY, POWER
 from .artefact import Array
-from .c_source import FLASH, OUTPUTS, CSource
+from .c_source import FLASH, OUTPUTS, CSource, c_type
 from .integers import Codes, Integers, Line, Rate, halves
 from .literals import as_float32, float_literal, table
 from .template import LICENCE, filled, source
@@ -109,6 +109,7 @@ class IntegerSource(CSource):
             "WIDTHS": a.widths is not None,
             "LEFT": held.value.left if isinstance(held.value, Rate) else 0,
             "BYTE_SQUARES": a.spec.total.name == "squares" and self.points_are_bytes,
+            "PLAIN_COEF": isinstance(held.coef, np.ndarray),
             "BYTE_COEF": value == "EXP" and isinstance(held.coef, np.ndarray) and held.coef.itemsize == 1,
             "PAIRS": a.by_pairs,
             "DECISION": "VALUE_ITSELF" if a.decision is Decision.VALUE else a.decision.name,
@@ -133,6 +134,7 @@ class IntegerSource(CSource):
         parts = self.scaling_parts
         return {
             "RowEntry": self.row_type,
+            "Coef": c_type(np.asarray(self.arrays.get("coef", held.bias))),
             "Entry": f"int{np.asarray(self.arrays['points']).itemsize * 8}_t",
             "Place": f"int{self.entry_bits}_t",
             "Distance": "uint8_t" if self.entry_bits == 8 else "uint16_t",
@@ -143,7 +145,7 @@ class IntegerSource(CSource):
             "FINER_POINT": "point[i]" if held.fine == 1 else f"(int16_t)({held.fine} * point[i])",
             "COARSE_PART": "(uint8_t)t >> 4" if held.half_bits == 4 else "t >> HALF & MASK",
             "POINT": _read(held.points, "points", "entry", "i", "j"),
-            "COEF": _read(held.coef, "coef", "(uint16_t)(j * OUTPUTS + k)", "k", "j") or "coef[j * OUTPUTS + k]",
+            "COEF": _read(held.coef, "coef", "(uint16_t)(j * OUTPUTS + k)", "k", "j") or "*c++",
             "PROJECTION": self.projection_read,
             "PLACE": "place" if held.projection is not None else "x",
             "WIDTH": ", factors[j]" if a.widths is not None else "",

@@ -135,6 +135,9 @@ OUTER void outputs(const RowEntry *x, int32_t *out)
         const Value v = value(total(PLACE, j)WIDTH);
         if (v == 0)
             continue;
+#if PLAIN_COEF
+        const FLASH Coef *c = coef + (size_t)j * OUTPUTS;
+#endif
         for (int k = 0; k < OUTPUTS; k++)
 #if BYTE_COEF
             ADD_PRODUCT(out[k], v, COEF);
