@@ -32,7 +32,7 @@ from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
 from .calibrating import calibration_models, keep_calibration
 from .callbacks import CallbackSupportMixin, watched
-from .fitted import FittedModel, outputs_there, rows_equal_to
+from .fitted import FittedModel, outputs_on_device, rows_equal_to
 from .methods import (
     NestedSettings,
     check_methods,
@@ -157,11 +157,9 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         return given, *weighted_rows(given, y, sample_weight)
 
     def _width(self, X: Any, weights: Array | None) -> float:
-        """Return gamma as a number."""
         return resolve_gamma(self.gamma, X, weights)
 
     def _check_rows(self, kernel: Kernel, X: Any) -> None:
-        """Raise ValueError if the kernel is not defined for a row."""
         kernel.check_rows(X)
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
@@ -169,7 +167,6 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         raise NotImplementedError
 
     def _outputs(self, X: Matrix) -> Array:
-        """Return the outputs of each row, (n, q)."""
         return self._read(X, lambda outputs: outputs)
 
     def _read(self, X: Matrix, read: Callable[[Array], Array]) -> Array:
@@ -180,17 +177,15 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
             count = min(count, MAPPED_ROWS)
         if X.shape[0] <= count:
             return read(self._outputs_of(X))
-        return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
+        return np.concatenate([read(self._outputs_of(X[block])) for block in blocks(X.shape[0], count)])
 
     def _on_host(self) -> bool:
-        """Return whether kernel values are computed on the host."""
         return resolve_device(self.device) == "cpu"
 
     def _outputs_of(self, X: Matrix) -> Array:
-        """Return the outputs of checked rows."""
         if self.device == "cpu" or self._on_host():  # the first alone is quick, for a single row
             return self.model_(X)
-        return outputs_there(self, X)
+        return outputs_on_device(self, X)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes without the points on a device: they belong to this object and to this process."""
@@ -249,8 +244,8 @@ def fit_reporting(
     """
     given = Given(X, y, sample_weight, probabilities)
     with _attempt(estimator, given, report, finish) as (fitted, selection, trainer):
-        whole = selection.problem.run.limited(fitted.time_limit)
-        selection = selection.on(whole.share(1 / (1 + calibration_models(fitted, selection))))
+        limited = selection.problem.run.limited(fitted.time_limit)
+        selection = selection.on(limited.share(1 / (1 + calibration_models(fitted, selection))))
         error = np.inf if trainer is None else allowed_error(trainer, fitted, selection)
         if trainer is None:
             fit = _fit_to_labels(fitted, selection)
@@ -272,7 +267,7 @@ def fit_reporting(
                 warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)
         fitted.goal_ = selection.goal_of(fitted.model_, fit.model)
         fitted._support = _support(fitted, fit, selection)
-        keep_calibration(fitted, selection.on(whole).aimed_at(fitted.goal_), trainer, error)
+        keep_calibration(fitted, selection.on(limited).aimed_at(fitted.goal_), trainer, error)
         fitted.n_kernel_evals_, fitted.n_iter_ = selection.problem.home.meter.evaluations, fit.n_iter
         fitted.status_ = Status.INTERRUPTED if was_interrupted(fitted.path_) else fit.status
         keep_stream(fitted, trainer, selection.problem.kernel, fit.state)
@@ -320,7 +315,6 @@ def _checkpoint(estimator: Any, problem: Problem) -> CheckpointFile | None:
 
 
 def _complete(estimator: Any) -> bool:
-    """Return whether a fit needs no more time."""
     path = estimator.path_
     return estimator.status_ not in CUT_SHORT and (path is None or path.status not in CUT_SHORT)
 
@@ -345,8 +339,8 @@ def _begin_training(
         selection = selection.on(selection.problem.run.share(0.5))
     baseline, start = None, warm_start(estimator, trainer, selection.full_problem)
     if estimator.tolerance is not None:
-        baseline, found = selection.baseline(trainer, error)
-        start = start or (() if found is None else (found,))
+        baseline, coefficients = selection.baseline(trainer, error)
+        start = start or (() if coefficients is None else (coefficients,))
     return selection, start, baseline
 
 
@@ -389,10 +383,10 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     estimator._check_rows(kernel, everything)
     # a full model has one output per pair of classes, like SVC; models whose outputs share points have one per class
-    whole = (
+    is_full = (
         not Budget.of(estimator.budget).given and estimator.tolerance is None and trainer is not None and not trainer.shared
     )
-    labelled, full_goal = estimator._labelled(y, weights, whole=whole), None
+    labelled, full_goal = estimator._labelled(y, weights, whole=is_full), None
     if estimator.tolerance is not None and not (trainer is None or trainer.shared or reducer.requires_model):
         full_goal = estimator._labelled(y, weights, whole=True).goal  # the model that a small one is compared with
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
@@ -400,8 +394,8 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     methods: list[tuple[str, Any, dict[str, Any]]] = [("trainer", trainer, TRAINERS)] if trainer is not None else []
     methods += [("reducer", reducer, REDUCERS)] if trainer is None or shrinks(estimator, trainer) else []
     check_checkpoint(estimator, methods)
-    own = finite_cost(estimator.C)
-    for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
+    given_cost = finite_cost(estimator.C)
+    for C in {given_cost, *(getattr(method, "C", given_cost) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
     home = Home(estimator._home or estimator.device, estimator.cache_mb)
     problem = Problem(

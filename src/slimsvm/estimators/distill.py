@@ -18,10 +18,9 @@ from ..importers.around import make_scaler, resolve_scale
 from ..kernels import Array
 from ..tables.preparation import is_table, table_preparation
 from ..text import short, warn_user
-from .near_rows import rows_near
 from .svc import SlimSVC
 from .svr import SlimSVR, in_units_of
-from .teachers import Softener, Teacher, folds_of, out_of_fold
+from .teachers import Softener, Teacher, folds_of, out_of_fold, rows_near
 from .validation import seed_of
 
 #: students are compared on one fold of FOLDS, and on more folds until there are ENOUGH_ROWS validation rows. More of them:
@@ -329,8 +328,8 @@ class _Trial:
             return
         fitted = self._fitted(lesson, lesson.train, name, left)
         predicted = fitted.predict(_safe_indexing(self.rows.X, lesson.validation))
-        found = _losses(predicted, self.rows.labels[lesson.validation], self.rows)
-        self.losses.setdefault(name, []).append(found)
+        losses = _losses(predicted, self.rows.labels[lesson.validation], self.rows)
+        self.losses.setdefault(name, []).append(losses)
         if self.verbose:
             print(f"{name}: error {self._error(name):.4g} (teacher {self._teacher_error():.4g})")
 
@@ -372,7 +371,6 @@ class _Trial:
         return [] if made is None else [made]
 
     def _weights(self, count: int) -> Array:
-        """Return the weights of the validation rows of the first folds."""
         return np.concatenate([self.rows.weights[lesson.validation] for lesson in self.lessons[:count]])
 
     def _error(self, name: str) -> float:
@@ -406,9 +404,9 @@ def _in_standard_errors(mean: float, error: float) -> float:
 def _mixed(rows: _Rows, targets: Array, labels: Array, share: float) -> Array:
     """Return targets of rows: labels, and the teacher's with this share."""
     classes = rows.teacher.classes
-    own = labels if classes is None else (labels[:, None] == classes).astype(np.float64)
-    both = (1 - share) * own + share * targets
-    return np.where(np.isnan(both), own, both)
+    truth = labels if classes is None else (labels[:, None] == classes).astype(np.float64)
+    both = (1 - share) * truth + share * targets
+    return np.where(np.isnan(both), truth, both)
 
 
 def _known(outputs: Array) -> Array:
@@ -445,12 +443,11 @@ def _losses(predicted: Array, labels: Array, rows: _Rows) -> Array:
     classes = rows.teacher.classes
     if classes is None:
         return np.asarray(np.square(predicted - labels) / (np.var(rows.labels) or 1.0))
-    found = classes[predicted.argmax(axis=1)] if predicted.ndim == 2 else predicted
-    return np.asarray(found != labels, dtype=np.float64)
+    classes_found = classes[predicted.argmax(axis=1)] if predicted.ndim == 2 else predicted
+    return np.asarray(classes_found != labels, dtype=np.float64)
 
 
 def _stacked(X: Any, more: Any) -> Any:
-    """Return rows of both."""
     if issparse(X):
         return sparse_vstack([X, more]).tocsr()
     if isinstance(X, np.ndarray):

@@ -140,7 +140,6 @@ def synthetic_rows(model: Expansion, rng: np.random.Generator) -> Matrix:
 
 
 def _neighbours(points: Matrix, chosen: Array, rng: np.random.Generator) -> Array:
-    """Return for each chosen point one of its nearest neighbours."""
     count = min(NEIGHBOURS, points.shape[0] - 1)
     near = NearestNeighbors(n_neighbors=count).fit(points).kneighbors(return_distance=False)
     return near[chosen, rng.integers(count, size=chosen.size)]
@@ -188,8 +187,8 @@ class Shrinking:
         source = imported(model)
         if "calibration" in self.settings and not source.goal.n_classes:
             raise ValueError(f"calibration makes probabilities of classes, but a {type(model).__name__} has no classes")
-        kept = {"reducer": Slim(metric="fixed")} if self._keeps_to_libsvm(model) else {}
-        small = unfitted(source, **(self.settings | kept))
+        libsvm_settings = {"reducer": Slim(metric="fixed")} if self._keeps_to_libsvm(model) else {}
+        small = unfitted(source, **(self.settings | libsvm_settings))
         check_settings(small)
         for words in source.lost:
             warn_user(words)
@@ -199,15 +198,15 @@ class Shrinking:
         if source.goal.n_classes:
             small.classes_ = source.classes
         selection = self._selection(small, source, X, y)
-        whole = selection.problem.run.limited(small.time_limit)
-        selection = selection.on(whole.share(1 / (1 + calibration_models(small, selection))))
+        limited = selection.problem.run.limited(small.time_limit)
+        selection = selection.on(limited.share(1 / (1 + calibration_models(small, selection))))
         baseline = None
         if small.tolerance is not None and (y is not None or source.goal.n_classes):
             baseline = baseline_of(model, source, selection, self.sample_weight)
         small.model_, small.path_ = selection.select(source.model, small.tolerance, baseline)
         small.goal_ = selection.goal_of(small.model_, source.model) if source.goal.n_classes else source.goal
         if source.goal.n_classes:
-            keep_calibration(small, selection.on(whole).aimed_at(small.goal_), None, np.inf, full=source.model)
+            keep_calibration(small, selection.on(limited).aimed_at(small.goal_), None, np.inf, full=source.model)
         small.n_kernel_evals_, small.n_iter_ = selection.problem.home.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
         return small
@@ -278,8 +277,8 @@ def ending_in(pipeline: Pipeline, last: Any) -> Pipeline:
 
 def scaler_tables(transformers: list[Any]) -> ScalerTables:
     """Return the C tables of scalers; only those of one StandardScaler are known to have centres near 0."""
-    features = max((getattr(each, "n_features_in_", 0) for each in transformers), default=0)
-    clips = any(getattr(each, "clip", False) for each in transformers)
+    features = max((getattr(transformer, "n_features_in_", 0) for transformer in transformers), default=0)
+    clips = any(getattr(transformer, "clip", False) for transformer in transformers)
     return ScalerTables(features, clips, len(transformers) == 1 and _has_centres_near_zero(transformers[0]))
 
 
@@ -304,7 +303,6 @@ def _labels(source: Imported, X: Matrix, y: Any) -> Array:
 
 
 def _check_labels(y: Array, classes: Array) -> None:
-    """Raise ValueError for labels that the model does not know."""
     strange = np.setdiff1d(y, classes)
     if strange.size:
         raise ValueError(f"y has labels {strange[:5].tolist()} that the model does not know; it knows {classes.tolist()}")
@@ -336,7 +334,6 @@ def _coding(goal: Goal, reducer: Any, multiclass: str | None) -> Goal:
 
 
 def _status_of(model: Any) -> Status:
-    """Return how the training of a fitted model ended."""
     if isinstance(model, KernelMachine):
         return getattr(model, "status_", Status.CONVERGED)
     return Status.MAX_ITER if getattr(model, "fit_status_", 0) else Status.CONVERGED

@@ -259,7 +259,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
             return self._read(X, lambda outputs: self.goal_.decode(outputs))
         X = prediction_rows(self, X)
         count = max(MOST_OUTPUTS // model.size, 1)
-        return np.concatenate([self._walked(X[some]) for some in blocks(X.shape[0], count)])
+        return np.concatenate([self._walked(X[block]) for block in blocks(X.shape[0], count)])
 
     def _walked(self, X: Matrix) -> Array:
         """Return the class numbers of some rows by a DAG: all kernel values, but only the outputs that each row needs."""

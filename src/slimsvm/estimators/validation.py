@@ -161,8 +161,8 @@ def mapped_rows(X: Any) -> Any:
         return X
     dtype = np.dtype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
     values = empty_like_rows(X, X.shape, dtype)
-    for some in blocks(X.shape[0], BLOCK_ROWS):
-        values[some] = X[some]
+    for block in blocks(X.shape[0], BLOCK_ROWS):
+        values[block] = X[block]
     return values
 
 
@@ -245,12 +245,12 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
     """Return rows, labels, weights and numbers of the rows of positive weight."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     _check_no_negative(weights)
-    kept = np.flatnonzero(weights > 0)
-    if not kept.size:
+    counted = np.flatnonzero(weights > 0)
+    if not counted.size:
         raise ValueError(f"all {weights.size} rows have weight 0, which counts as absent; give some a weight above 0")
-    if kept.size == weights.size:
-        return X, y, weights, kept
-    return gathered(X, kept), y[kept], weights[kept], kept
+    if counted.size == weights.size:
+        return X, y, weights, counted
+    return gathered(X, counted), y[counted], weights[counted], counted
 
 
 def class_probabilities(probabilities: Any, rows: int, n_classes: int) -> Array:

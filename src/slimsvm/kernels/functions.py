@@ -520,6 +520,6 @@ def _variance(X: Matrix, weights: Array | None) -> float:
         spread = squared_norms(X) / X.shape[1] - 2 * mean * row_mean + mean**2
     else:
         # a block at a time, because var makes a copy; no digits are lost to large means
-        parts = [np.var(X[some : some + 4096], axis=1, dtype=np.float64) for some in range(0, X.shape[0], 4096)]
+        parts = [np.var(X[start : start + 4096], axis=1, dtype=np.float64) for start in range(0, X.shape[0], 4096)]
         spread = np.concatenate(parts) + (row_mean - mean) ** 2
     return float(np.average(spread, weights=weights))

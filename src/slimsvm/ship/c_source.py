@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..c_bytes import BITS, Table, code_bytes, code_parts, laid_out, sparse_words, total
+from ..c_bytes import BITS, Table, code_bytes, code_facts, laid_out, sparse_words, total
 from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER
@@ -57,10 +57,10 @@ MAP_TABLES = {
 
 @dataclass(frozen=True)
 class Cost:
-    """The costs of a C model: its constant tables and parts of code, bytes on the stack, multiply-adds per prediction."""
+    """The costs of a C model: tables, facts about its code (`c_bytes`), bytes on the stack, multiply-adds a prediction."""
 
     tables: tuple[Table, ...]
-    parts: tuple[str, ...]
+    facts: tuple[str, ...]
     ram: int
     multiply_adds: int
 
@@ -72,7 +72,7 @@ class Cost:
     @property
     def bytes(self) -> int:
         """The bytes of text and data, compiled by `gcc -Os` for x86-64."""
-        return laid_out(self.tables) + code_bytes(self.parts)
+        return laid_out(self.tables) + code_bytes(self.facts)
 
 
 @dataclass(frozen=True)
@@ -309,12 +309,12 @@ class CSource:
         tables = tuple((values.nbytes, values.itemsize) for values in self.arrays.values())
         if self.prepared is not None:
             tables, stack = (*tables, (self.prepared.nbytes, 4)), stack + self.prepared.stack
-        return Cost(tables, tuple(self.parts), stack, work)
+        return Cost(tables, tuple(self.facts), stack, work)
 
     @property
-    def parts(self) -> list[str]:
-        """The names of the parts of the code that matter for its length."""
-        return code_parts(
+    def facts(self) -> list[str]:
+        """The facts on which the length of the code depends."""
+        return code_facts(
             kernel=self.a.kernel,
             precision=self.precision,
             decision=self.a.decision,
@@ -324,6 +324,7 @@ class CSource:
             projected=self.a.projection is not None,
             map=self.map,
             sparse=self.layout_words,
+            outputs=self.a.outputs,
         )
 
     @property

@@ -20,9 +20,10 @@ import numpy as np
 from .._core import core
 from ..goals.demands import Demands
 from ..kernels import Array
+from ..rows.curvatures import solve_all
 from ..rows.kernel_matrix import KernelMatrix
 from ..rows.protocol import Curvatures, Factor
-from ..rows.threads import blocks, one_blas_thread
+from ..rows.threads import ALONE, blocks, one_blas_thread
 from ..states import floats, ordered
 
 #: factors of at least this many coefficients are kept
@@ -45,7 +46,7 @@ class KeptFactors:
 
     def keep(self, output: int, factor: Factor) -> None:
         """Keep a factor if it is large enough and there is memory for it."""
-        others = sum(kept.size**2 for number, kept in self.factors.items() if number != output)
+        others = sum(other.size**2 for number, other in self.factors.items() if number != output)
         if factor.size >= MANY and others + factor.size**2 <= self.most:
             self.factors[output] = factor
 
@@ -57,8 +58,8 @@ class KeptFactors:
 
 #: the ridge, as a share of the sum of weights times the largest squared kernel value; it only makes solutions unique
 RIDGE = 1e-7
-#: the most steps of a line search
-LINE_STEPS = 30
+#: the most steps of a line search, and multiply-adds that take as long as one for a row
+LINE_STEPS, LINE_COST = 30, 32
 #: with at least this many outputs, their gradients are one product with all rows; with fewer, products with few rows each
 MANY_OUTPUTS = 3
 #: numbers to read for all outputs above which threads share the work
@@ -135,7 +136,7 @@ class IntervalSquares:
             lines = np.array(outputs.T, np.float64, order="C")
             runs = [
                 _Run(self, some, against, R, theta[:, some], lines[some], curvatures, factors)
-                for some in blocks(q, -(-q // -(-q // against.rows.outputs_at_once)))  # groups of equal size
+                for some in blocks(q, -(-q // -(-q // curvatures.at_once)))  # groups of equal size
             ]
             cost = max(q // len(runs), 1) * R.shape[0] * (lines.shape[1] + R.size // 3)
             _each(against, lambda number: runs[number].descend(settings), len(runs), cost)
@@ -166,7 +167,7 @@ class _Run:
     ) -> None:
         self.first, self.factors = some.start, factors
         self.low, self.high, self.weights = problem.low[some], problem.high[some], problem.weights
-        self.against, self.R, self.curvatures = against, R, curvatures
+        self.against, self.R, self.curvatures, self.crew = against, R, curvatures, getattr(against.rows, "crew", ALONE)
         self.theta, self.outputs = theta, outputs  # changed in place
         self.residual, self.losses = np.empty(0), np.empty(0)
 
@@ -187,25 +188,25 @@ class _Run:
         factors = self._factors_for(going, residual, number)
         missing = self.weights * residual
         gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
-        return np.column_stack([factor.solve(each) for factor, each in zip(factors, gradient.T, strict=True)])
+        return solve_all(factors, gradient.T).T
 
     def _factors_for(self, going: Array, residual: Array, number: int) -> list[Factor]:
         """Return the factor of each output's curvature: a kept one, or one for the rows that fall short now."""
         wanted, size = self.first + going, self.R.shape[0]
-        found = {c: factor for c in wanted if (factor := self.factors.get(c, size, number)) is not None}
-        new = np.array([c not in found for c in wanted])
+        factors = {c: factor for c in wanted if (factor := self.factors.get(c, size, number)) is not None}
+        new = np.array([c not in factors for c in wanted])
         made = self.curvatures.factors(wanted[new], residual[new], self.weights, self.R)
         for c, factor in zip(wanted[new], made, strict=True):
-            found[c] = factor
+            factors[c] = factor
             self.factors.keep(c, factor)
-        return [found[c] for c in wanted]
+        return [factors[c] for c in wanted]
 
     def _back(self, missing: Array) -> Array:
         """Return the products of kernel values with the weighted residuals of some outputs, (m, k)."""
         if missing.shape[0] >= MANY_OUTPUTS:  # one product with all rows is faster than one for each output
             return self.against.back(missing.T)
-        short = [np.flatnonzero(each) for each in missing]
-        return np.hstack([self.against.back(each[rows, None], rows) for each, rows in zip(missing, short, strict=True)])
+        short = [np.flatnonzero(part) for part in missing]
+        return np.hstack([self.against.back(part[rows, None], rows) for part, rows in zip(missing, short, strict=True)])
 
     def _move(self, going: Array, steps: Array, settings: NewtonSettings) -> Array:
         """Take each output's step to the lowest loss along it; return an estimate of the next step's gain.
@@ -233,6 +234,7 @@ class _Run:
             lengths,
             sums,
             switched,
+            *self.crew.helpers_for(LINE_COST * change.size, going.size - 1),
         )
         self.theta[:, going] += lengths * steps
         self.losses[going] = sums + self._penalty(self.theta[:, going])

@@ -69,14 +69,14 @@ def tune(
         )
     if task == "novelty":
         raise ParameterError("novelty detection has no labels to count errors on, which tuning needs", param_hint="--task")
-    own: dict[str, Any] = {name: settings.pop(name) for name in ("kernel", "device") if name in settings}
-    own |= {"class_weight": "balanced"} if balanced else {}
+    of_estimator: dict[str, Any] = {name: settings.pop(name) for name in ("kernel", "device") if name in settings}
+    of_estimator |= {"class_weight": "balanced"} if balanced else {}
     from ...importers.around import with_names
     from ..tune import tune as run
 
     X, y, columns = read_training_rows(data, task, label, split)
     tests = read_test_rows(test, task, label, X.shape[1], columns)
-    template = make_estimator(task, **own_settings(task, **own))
+    template = make_estimator(task, **own_settings(task, **of_estimator))
     raise_on_interrupt()
     result, interrupted = finished_or_best(
         lambda: run(
@@ -111,7 +111,7 @@ def _write(result: TuningResult, output: Path, table: Path | None, X: Any, y: An
     with saying_what_was_written(output):
         save(model, output)
         if table is not None:
-            write_whole(table, [lines([result.results_, *zip(*result.results_.values(), strict=True)])])
+            write_whole(table, [lines([list(result.results_), *zip(*result.results_.values(), strict=True)])])
         if interrupted:
             raise StoppedEarly(f"interrupted; the best model found so far is in {output}")
         settings = [

@@ -52,8 +52,8 @@ class Tradeoff:
 
     def model(self, row: Row) -> Any:
         """Return the fitted model of a row, or None if it was not kept."""
-        kept = self.models.get(row["model"])
-        return load(kept) if isinstance(kept, Path) else kept
+        model = self.models.get(row["model"])
+        return load(model) if isinstance(model, Path) else model
 
     @property
     def _shown(self) -> tuple[str, ...]:
@@ -76,8 +76,8 @@ class Tradeoff:
 def read_tradeoff(path: str | os.PathLike[str]) -> Tradeoff:
     """Return the rows in a CSV file with the models in the folder beside it."""
     rows, folder = read_rows(path), models_folder(path)
-    found = {row["model"]: folder / row["model"] for row in rows if row["model"]}
-    return Tradeoff(tuple(rows), {name: file for name, file in found.items() if file.is_file()})
+    files = {row["model"]: folder / row["model"] for row in rows if row["model"]}
+    return Tradeoff(tuple(rows), {name: file for name, file in files.items() if file.is_file()})
 
 
 def models_folder(path: str | os.PathLike[str]) -> Path:

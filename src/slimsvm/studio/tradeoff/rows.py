@@ -160,9 +160,9 @@ def _parse(text: str) -> list[Row]:
         raise ValueError("it has no rows; run slimsvm tradeoff to fill it")
     versions = sorted({row.get("format") or "none" for row in rows} - {str(FORMAT)})
     if versions:
-        found = " ".join(", ".join(versions).split())[:80]
+        listed = " ".join(", ".join(versions).split())[:80]
         raise ValueError(
-            f"it has rows of format {found}, and this version of slimsvm reads format {FORMAT}; run slimsvm "
+            f"it has rows of format {listed}, and this version of slimsvm reads format {FORMAT}; run slimsvm "
             "tradeoff again with another output"
         )
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
