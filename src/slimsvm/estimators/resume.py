@@ -37,7 +37,7 @@ from ..trainers.frames.online import OnlineTrainer
 from .streams import Stream
 
 #: the version of the states in a file; raised when a method's states change
-FORMAT = 5
+FORMAT = 6
 #: rows that are hashed at a time
 HASHED_ROWS = 1 << 14
 #: parameters that may differ between the run that wrote a checkpoint and the run that continues

@@ -16,7 +16,7 @@ from .curvatures import CompiledCurvatures, RunningCurvatures
 from .kernel_matrix import KernelMatrix
 from .precision import Prepared, float32_error, plain_points
 from .protocol import Curvatures
-from .threads import Crew, blocks
+from .threads import READ_COST, Crew, blocks
 from .tiles import Tiles, make_tiles, tiles_against
 
 
@@ -64,8 +64,6 @@ class GaussianSums:
 
 #: rows of a strip where kernel values are only read, by NumPy and by compiled code
 READ_STRIP, TIMES_STRIP = 1 << 14, 1 << 9
-#: multiply-adds that take as long as reading a kernel value from memory
-READ_COST = 8
 #: sparse rows of at most this many numbers are made dense for gradients: sparse products with many points are slow
 DENSE_VALUES = 1 << 25
 #: with at most this many points, gradients leave sparse rows sparse
