@@ -189,13 +189,17 @@ def parts_and_code(sample: Sample) -> tuple[list[str], int]:
 def measured() -> dict[str, int]:
     """Return the bytes of each part."""
     with ThreadPoolExecutor() as pool:
-        found = list(pool.map(parts_and_code, samples()))
+        return parts_of(list(pool.map(parts_and_code, samples())))
+
+
+def parts_of(found: list[tuple[list[str], int]]) -> dict[str, int]:
+    """Return the bytes of each part, given the parts and the bytes of each sample."""
     names = sorted({part for parts, _ in found for part in parts})
     place = {name: number for number, name in enumerate(names)}
     rows: Any = lil_array((len(found), len(names)))
     for number, (parts, _) in enumerate(found):
         for part in parts:
-            rows[number, place[part]] = 1
+            rows[number, place[part]] += 1
     matrix, code = csr_array(rows), np.array([bytes_ for _, bytes_ in found], dtype=float)
     solved = linprog(matrix.sum(axis=0), -matrix, -code, bounds=(0, None), method="highs")
     values = np.ceil(solved.x - 1e-6)
@@ -203,4 +207,5 @@ def measured() -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    TABLE.write_text(json.dumps(measured(), indent=1) + "\n")
+    tables = {name: count for name, count in json.loads(TABLE.read_text()).items() if name.startswith("table in")}
+    TABLE.write_text(json.dumps(measured() | tables, indent=1) + "\n")  # tools.c_code_tables makes those of tables

@@ -109,12 +109,13 @@ class ScalerTables:
     features: int = 0
     clips: bool = False
     near: bool = False
+    bytes: int = 0  # of the preparation of a table, in place of scalers
 
     def behind(self, other: ScalerTables) -> ScalerTables:
         """Return the tables of these scalers behind others, which are one table for each number."""
         if not self.features or not other.features:
-            return other if not self.features else self
-        return ScalerTables(max(self.features, other.features), self.clips or other.clips)
+            return replace(other if not self.features else self, bytes=self.bytes + other.bytes)
+        return ScalerTables(max(self.features, other.features), self.clips or other.clips, bytes=self.bytes + other.bytes)
 
 
 #: the tables of a model without scalers
@@ -171,7 +172,7 @@ class Shape:
             written = DENSE * self.nonzeros > size * self.features and self.kernel != "linear"
             if not written or total(tables) >= total(sparse[0]):
                 tables, parts = sparse
-        return laid_out(tables) + code_bytes(parts)
+        return laid_out(tables) + code_bytes(parts) + self.scaler.bytes
 
     def code(self, precision: str) -> int:
         """Return the bytes of the code of a model with dense points."""

@@ -14,6 +14,7 @@ from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER
 from ..scaling import Scaling
+from ..tables.code import c_parts, c_tables
 from .artefact import Array, Artefact
 from .literals import as_float32, c_string, class_names, float_literal, label_literals, listing, table
 from .preparation_c import CTable
@@ -307,9 +308,12 @@ class CSource:
     def _cost(self, stack: int, work: int) -> Cost:
         """Return the costs with those of tables and code."""
         tables = tuple((values.nbytes, values.itemsize) for values in self.arrays.values())
+        parts = tuple(self.parts)
         if self.prepared is not None:
-            tables, stack = (*tables, (self.prepared.nbytes, 4)), stack + self.prepared.stack
-        return Cost(tables, tuple(self.parts), stack, work)
+            preparation, stack = self.prepared.preparation, stack + self.prepared.stack
+            tables = (*tables, *c_tables(preparation))
+            parts += tuple(c_parts(preparation, len(self.raw_functions())))
+        return Cost(tables, parts, stack, work)
 
     @property
     def parts(self) -> list[str]:
