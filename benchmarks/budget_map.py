@@ -23,8 +23,8 @@ from benchmarks.problems import arrays
 from benchmarks.timing import line
 from slimsvm.kernels import RBF, Precomputed
 from slimsvm.model import Task
-from slimsvm.papers.batch_perceptron import fewest_errors
 from slimsvm.rows.host import HostRows
+from slimsvm.solvers.bias import fewest_errors
 from slimsvm.trainers import BudgetL1, BudgetL2
 from slimsvm.trainers.frames.per_output import BinaryTrainer
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import linprog
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.impute import MissingIndicator, SimpleImputer
@@ -32,12 +33,13 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
-from slimsvm.c_bytes import ALIGNED, laid_out
+from slimsvm.c_bytes import laid_out
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import CExporter
+from slimsvm.tables.code import c_parts, c_real
 from slimsvm.tables.reading import flattened, preparation_of
 from slimsvm.tables.recognition import days
-from tools.c_code import TABLE, Sample, artefact_for, compiled_bytes, parts_of
+from tools.c_code import TABLE, Sample, artefact_for, compiled_bytes
 
 #: steps of numbers, of words and of dates
 NUMBERS: list[list[Any]] = [
@@ -62,10 +64,12 @@ WORDS: list[list[Any]] = [
     [],
     [OneHotEncoder(sparse_output=False, **RARE)],
     [OrdinalEncoder(**UNKNOWN)],
-    [TargetEncoder(random_state=0)],
+    [TargetEncoder()],
     [SimpleImputer(strategy="most_frequent"), OneHotEncoder(sparse_output=False, handle_unknown="ignore")],
 ]
 DATES: list[list[Any]] = [[], [FunctionTransformer(days), StandardScaler()]]
+#: bytes of a gap between tables
+GAP = 32
 #: columns of numbers, words and dates
 COUNTS = ((2, 1, 1), (7, 4, 2))
 
@@ -102,26 +106,32 @@ def artefact_of(transformer: Any, names: list[str], decision: str) -> Artefact:
     return replace(made, preparation=preparation, names=preparation.names)
 
 
-def parts_and_code(artefact: Artefact) -> tuple[list[str], int]:
-    """Return the parts of a preparation, and the bytes that it adds to the code of a model."""
+def parts_and_code(artefact: Artefact) -> tuple[str, list[str], int]:
+    """Return the type of the tape, the parts of a preparation, and the bytes that it adds to the code of a model."""
     whole, plain = (CExporter()._source(a, "model") for a in (artefact, replace(artefact, preparation=None, names=())))
     code = [compiled_bytes(each.text().encode()) - laid_out(each.cost.tables) for each in (whole, plain)]
-    parts = [part for part in whole.cost.parts if part.startswith("table in")]
-    return parts, code[0] - code[1]
+    parts = c_parts(whole.prepared.preparation, len(whole.raw_functions()))  # type: ignore[union-attr]
+    return c_real(whole.prepared.preparation), parts, code[0] - code[1]  # type: ignore[union-attr]
 
 
-def measured() -> dict[str, int]:
-    """Return the bytes of each part."""
+def measured() -> dict[str, dict[str, int]]:
+    """Return the bytes of each part, by the type of the tape."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = [
-            parts_and_code(artefact_of(*fitted, ("value", "largest")[number % 2]))
-            for number, fitted in enumerate(preparations())
-        ]
+        fitted = enumerate(preparations())
+        found = [parts_and_code(artefact_of(*each, ("value", "largest")[number % 2])) for number, each in fitted]
+    reals = sorted({real for real, _, _ in found})
+    return {f"table in {real}": least([(parts, code) for own, parts, code in found if own == real]) for real in reals}
+
+
+def least(found: list[tuple[list[str], int]]) -> dict[str, int]:
+    """Return whole bytes of each part whose sums are at least the code of each preparation, and little more in all."""
+    names = sorted({part for parts, _ in found for part in parts})
+    counts, code = np.array([[parts.count(name) for name in names] for parts, _ in found]), np.array([c for _, c in found])
+    solved = linprog(counts.sum(axis=0), -counts, -code, bounds=(0, None), method="highs")
     # tables and words of a whole model are laid out together, which may take one more gap
-    return {name: count + ALIGNED * name.endswith(": all") for name, count in parts_of(found).items()}
+    return {name: int(np.ceil(value - 1e-6)) + GAP * (name == "all") for name, value in zip(names, solved.x, strict=True)}
 
 
 if __name__ == "__main__":
-    known = {name: count for name, count in json.loads(TABLE.read_text()).items() if not name.startswith("table in")}
-    TABLE.write_text(json.dumps(known | measured(), indent=1) + "\n")
+    TABLE.write_text(json.dumps(json.loads(TABLE.read_text()) | measured(), indent=0) + "\n")

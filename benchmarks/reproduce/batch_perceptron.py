@@ -334,7 +334,7 @@ def draw(rows: list[Row], file: Path) -> None:
 
 def draw_water(axes: Any) -> None:
     """Draw water poured over sorted responses, up to its level."""
-    from slimsvm.papers.water import level_of
+    from slimsvm.papers.batch_perceptron import level_of
 
     heights = np.sort(np.random.default_rng(3).normal(0.3, 0.5, 24))
     level, places = level_of(heights, 6.0), np.arange(heights.size)

@@ -196,13 +196,13 @@ class Judgement:
     @classmethod
     def mean(cls, judgements: Sequence[Judgement], shares: Array) -> Judgement:
         """Return one judgement for several sets of validation rows; `shares` are their shares of all rows."""
-        error = float(shares @ [each.error for each in judgements])
-        parts = [each.deviations for each in judgements]
+        error = float(shares @ [judgement.error for judgement in judgements])
+        parts = [judgement.deviations for judgement in judgements]
         deviations = None
         if all(part is not None for part in parts):
             deviations = np.concatenate([share * part for share, part in zip(shares, parts, strict=True)])
-        length = _length(shares * [each.standard_error for each in judgements])
-        return cls(error, length, deviations, _mean_of_classes([each.class_errors for each in judgements]))
+        length = _length(shares * [judgement.standard_error for judgement in judgements])
+        return cls(error, length, deviations, _mean_of_classes([judgement.class_errors for judgement in judgements]))
 
 
 def _length(vector: Array) -> float:
@@ -212,7 +212,7 @@ def _length(vector: Array) -> float:
 
 def _mean_of_classes(several: Sequence[Array | None]) -> Array | None:
     """Return the mean error of each class over the sets of validation rows in which it has rows."""
-    if any(each is None for each in several):
+    if any(errors is None for errors in several):
         return None
     table = np.array(several)
     known = np.isfinite(table)
@@ -273,6 +273,7 @@ class Task:
     goal: Goal = field(default_factory=lambda: OneVsRest(2))  # its demands are those of any number of classes
     run: Run = BY_ITSELF  # whom the work on this task tells how far it is, when it must end, and where its states are saved
     room: Room | None = None  # what a limit in bytes allows small models
+    full_outputs: Array | None = None  # the full model's outputs on the rows, if they are known
 
     @property
     def demands(self) -> Demands:
@@ -306,7 +307,9 @@ class Task:
         """Return the task on some of its rows, with the same validation rows."""
         if rows.size == self.rows.n:
             return self
-        return replace(self, rows=self.rows.subset(rows), targets=self.targets[rows], weights=self.weights[rows])
+        known = None if self.full_outputs is None else self.full_outputs[rows]
+        rows_of = {"targets": self.targets[rows], "weights": self.weights[rows], "full_outputs": known}
+        return replace(self, rows=self.rows.subset(rows), **rows_of)
 
     def support(self, model: Expansion) -> tuple[Rows, Array]:
         """Return the support vectors of a model as rows, and their places among the model's points.
@@ -342,3 +345,4 @@ class Fit:
     state: Any = None  # what partial_fit continues from
     support: Array | None = None  # the rows that are the model's points, if known
     draws: Array | None = None  # (q,) the rows that each output was learned from, repeated ones too, earlier runs included
+    outputs: Array | None = None  # (n, q), the model's outputs on the training rows, where they take long to compute again

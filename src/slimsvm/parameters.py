@@ -263,7 +263,7 @@ def estimator(kind: type[Kind]) -> type[Kind]:
     made = dataclass(eq=False, repr=False)(kind)
     if kind.__doc__:  # Python has no docstrings with -OO
         head, mark, rest = inspect.cleandoc(kind.__doc__).partition("Attributes\n")
-        names = (each.name for each in fields(made))  # type: ignore[arg-type]
+        names = (field.name for field in fields(made))  # type: ignore[arg-type]
         made.__doc__ = "".join([f"{head.rstrip()}\n\n{described(names)}\n\n", mark, rest])
     return made
 

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from slimsvm import SlimSVC
 from slimsvm.kernels import RBF, Linear
 from slimsvm.model import Status
-from slimsvm.papers.batch_perceptron import fewest_errors
+from slimsvm.solvers.bias import fewest_errors
 from slimsvm.trainers import SBP, SMO
 
 
@@ -244,3 +244,13 @@ def test_many_classes_and_estimator():
     X, y = load_iris(return_X_y=True)
     for trainer in ("sbp", SBP.paper(nu=0.05, T=300)):
         assert SlimSVC(trainer=trainer, random_state=0).fit(X, y).score(X, y) > 0.9
+
+
+def test_outputs_on_many_rows_are_known_to_what_shrinks_the_model(monkeypatch):
+    """The trainer has them: a full model of many vectors on many rows takes longer than all the rest."""
+    X, y = make_moons(600, noise=0.3, random_state=0)
+    again = SlimSVC(8, trainer=SBP(early_stopping=False), random_state=0).fit(X, y)
+    monkeypatch.setattr(SBP, "many", 100)
+    known = SlimSVC(8, trainer=SBP(early_stopping=False), random_state=0).fit(X, y)
+    np.testing.assert_allclose(known.decision_function(X), again.decision_function(X), atol=0.1)
+    assert known.n_kernel_evals_ < again.n_kernel_evals_

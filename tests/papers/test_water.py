@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from slimsvm.papers.water import level_of, levels_of
+from slimsvm.papers.batch_perceptron import level_of, levels_of
 
 HEIGHTS = {
     "all equal": np.full(50, 0.25),

@@ -75,9 +75,9 @@ def test_values_are_those_of_shapiq(learned):
     for point, coef, width in zip(a.points, a.coef[:, 0], widths, strict=True):
         parts = {"X_train": point[None], "alpha": np.array([coef]), "n": 1, "d": a.features}
         one = shapiq.base.ProductKernelModel(**parts, gamma=float(a.parameters["gamma"] * width))
-        explainer = shapiq.ProductKernelExplainer(one)
-        found = explainer.explain_function(x)
-        wanted += [found[(feature,)] for feature in range(a.features)]
+        computer = shapiq.product_kernel.ProductKernelComputer(one)
+        vectors = computer.compute_kernel_vectors(one.X_train, x)
+        wanted += [computer.compute_shapley_value(vectors, feature) for feature in range(a.features)]
     np.testing.assert_allclose(shapley(model, row[None]).values[0], wanted, atol=1e-9)
 
 

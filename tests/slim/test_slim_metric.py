@@ -236,3 +236,13 @@ def test_between_and_finished_keep_the_metric(make_task, noisy_moons):
         assert np.ptp(made.widths) > 0
         assert made.metric.factors is None
     assert not reducer.used_model(path[0])
+
+
+def test_auto_tries_rows_near_few_axes():
+    """Blocks are left out of a sample whose principal axes are others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 6)) @ rng.normal(size=(6, 140)) + 0.02 * rng.normal(size=(700, 140))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    small = SlimSVC(8, trainer=None, reducer=Slim(steps=10), random_state=0).fit(X, y)
+    assert {step.made.metric for step in small.path_} <= {"fixed", "both"}
+    assert small.support_vectors_.shape == (8, 140)

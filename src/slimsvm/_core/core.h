@@ -69,20 +69,26 @@ typedef struct {
     double linear, quadratic;
 } Line;
 
-/* The function ssyrk of BLAS: C <- alpha A A' + beta C. */
-typedef void (*Ssyrk)(char *, char *, int *, int *, float *, float *, int *, float *, float *, int *);
-
-/* Kernel values K of n rows in lines of m, `stride` apart, to sum up; `square`, `lines` (of `block` rows) and `changed` (of
- * n) are work space. */
+/* Kernel values K of n rows in lines of m, `stride` apart, and the weights of the rows. */
 typedef struct {
-    const float *K;
+    const void *K;
     ptrdiff_t n, m, stride;
     const double *weights;
-    Ssyrk syrk;
-    ptrdiff_t block;
-    float *square, *lines;
-    ptrdiff_t *changed;
 } Squares;
+
+/* What the gradient of a Gaussian model takes sums of: rows in one of two forms, their kernel values in lines
+ * `stride` apart, and their slopes W by each output. */
+typedef struct {
+    ptrdiff_t features, points, outputs;
+    const void *rows;                       /* (rows, features), or NULL for CSR rows: */
+    const void *data;
+    const int32_t *features_of, *starts;
+    const void *K;
+    ptrdiff_t stride;
+    const double *W;                        /* lines w_stride apart */
+    ptrdiff_t w_stride;
+    const void *V, *squares, *pulls;        /* (outputs, points) and (points,) filled up to LANES; (features,) */
+} Backward;
 
 /* Rows in boxes: the numbers of the rows of box k are rows[starts[k]] .. rows[starts[k + 1] - 1]. Points within a squared distance
  * of `reach` of a box count; `placed` has their coordinates along the axes, (axes, points), and `points` their features. */
@@ -112,11 +118,19 @@ typedef struct {
                       const double *, ptrdiff_t, const double *, double *);
     double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t);
     double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);
-    void (*update_curvature)(const Squares *, const double *, unsigned char *, int, double *);
+    int (*list_changes)(ptrdiff_t, const double *, unsigned char *, int, ptrdiff_t *, ptrdiff_t *, ptrdiff_t *);
+    int (*add_squares_float)(const Squares *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t, double *);
+    int (*add_squares_double)(const Squares *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t, double *);
+    void (*add_lines_float)(const Squares *, const double *, ptrdiff_t, ptrdiff_t, float *, double *);
+    void (*add_lines_double)(const Squares *, const double *, ptrdiff_t, ptrdiff_t, double *, double *);
+    void (*row_products_float)(const Squares *, const void *, ptrdiff_t, ptrdiff_t, double *);
+    void (*row_products_double)(const Squares *, const void *, ptrdiff_t, ptrdiff_t, double *);
+    int (*add_backward_float)(const Backward *, const ptrdiff_t *, ptrdiff_t, double *);
+    int (*add_backward_double)(const Backward *, const ptrdiff_t *, ptrdiff_t, double *);
+    int (*factor_definite)(ptrdiff_t, const double *, const double *, double, double, double *);
     void (*solve_factored)(const double *, ptrdiff_t, double *);
     void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
                           ptrdiff_t);
-    void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);
     int (*pass_float)(const Pass *, const Wanted *);
     int (*pass_double)(const Pass *, const Wanted *);
     int (*pass_near_float)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *);

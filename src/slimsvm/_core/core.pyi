@@ -250,9 +250,31 @@ def line_moves(
     lengths: NDArray[float64],
     sums: NDArray[float64],
     switched: NDArray[intp],
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
-def times(K: NDArray[float32], V: NDArray[float32], out: NDArray[float64]) -> None: ...
-def back(K: NDArray[float32], W: NDArray[float64], space: NDArray[float32], out: NDArray[float64]) -> None: ...
+def times(
+    K: NDArray[Any],
+    V: NDArray[Any],
+    out: NDArray[float64],
+    strip: int,
+    team: Team | None = None,
+    helpers: int = 0,
+) -> None: ...
+def back(
+    K: NDArray[Any], W: NDArray[float64], out: NDArray[float64], team: Team | None = None, helpers: int = 0
+) -> None: ...
+def backward(
+    K: NDArray[Any],
+    rows: NDArray[Any] | tuple[NDArray[Any], NDArray[int32], NDArray[int32]],
+    W: NDArray[float64],
+    V: NDArray[Any],
+    squares: NDArray[Any],
+    pulls: NDArray[Any] | None,
+    out: NDArray[float64],
+    team: Team | None = None,
+    helpers: int = 0,
+) -> None: ...
 def pair_outputs(
     K: NDArray[float64],
     against: NDArray[float64],
@@ -260,17 +282,29 @@ def pair_outputs(
     out: NDArray[float64],
     space: NDArray[float64],
 ) -> None: ...
-def knows_ssyrk(capsule: object) -> bool: ...
 def update_curvatures(
-    ssyrk: object,
-    K: NDArray[float32],
+    K: NDArray[Any],
     weights: NDArray[float64],
     outputs: NDArray[intp],
     residual: NDArray[float64],
     active: NDArray[uint8],
     known: NDArray[uint8],
     values: NDArray[float64],
-    changed: NDArray[intp],
-    space: NDArray[float32],
+    lists: NDArray[intp],
+    counts: NDArray[intp],
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
-def solve_factored(factor: NDArray[float64], right: NDArray[float64]) -> None: ...
+def factor_sums(
+    values: NDArray[float64],
+    outputs: NDArray[intp],
+    R: NDArray[float64],
+    share: float,
+    more: float,
+    factors: NDArray[float64],
+    team: Team | None = None,
+    helpers: int = 0,
+) -> bool: ...
+def solve_factored(
+    factors: list[NDArray[float64]], right: NDArray[float64], team: Team | None = None, helpers: int = 0
+) -> None: ...

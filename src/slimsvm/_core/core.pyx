@@ -14,7 +14,6 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
@@ -71,16 +70,23 @@ cdef extern from "core.h" nogil:
         const double *weights
         double linear
         double quadratic
-    ctypedef void (*Ssyrk)(char *, char *, int *, int *, float *, float *, int *, float *, float *, int *) noexcept nogil
     ctypedef struct Squares:
-        const float *K
+        const void *K
         ptrdiff_t n, m, stride
         const double *weights
-        Ssyrk syrk
-        ptrdiff_t block
-        float *square
-        float *lines
-        ptrdiff_t *changed
+    ctypedef struct Backward:
+        ptrdiff_t features, points, outputs
+        const void *rows
+        const void *data
+        const int32_t *features_of
+        const int32_t *starts
+        const void *K
+        ptrdiff_t stride
+        const double *W
+        ptrdiff_t w_stride
+        const void *V
+        const void *squares
+        const void *pulls
     ctypedef struct Boxes:
         const ptrdiff_t *starts
         const ptrdiff_t *rows
@@ -108,11 +114,19 @@ cdef extern from "core.h" nogil:
                           const double *, const double *, ptrdiff_t, const double *, double *) noexcept nogil
         double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t) noexcept nogil
         double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *) noexcept nogil
-        void (*update_curvature)(const Squares *, const double *, unsigned char *, int, double *) noexcept nogil
+        int (*list_changes)(ptrdiff_t, const double *, unsigned char *, int, ptrdiff_t *, ptrdiff_t *, ptrdiff_t *) noexcept nogil
+        int (*add_squares_float)(const Squares *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
+        int (*add_squares_double)(const Squares *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
+        void (*add_lines_float)(const Squares *, const double *, ptrdiff_t, ptrdiff_t, float *, double *) noexcept nogil
+        void (*add_lines_double)(const Squares *, const double *, ptrdiff_t, ptrdiff_t, double *, double *) noexcept nogil
+        void (*row_products_float)(const Squares *, const void *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
+        void (*row_products_double)(const Squares *, const void *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
+        int (*add_backward_float)(const Backward *, const ptrdiff_t *, ptrdiff_t, double *) noexcept nogil
+        int (*add_backward_double)(const Backward *, const ptrdiff_t *, ptrdiff_t, double *) noexcept nogil
+        int (*factor_definite)(ptrdiff_t, const double *, const double *, double, double, double *) noexcept nogil
         void (*solve_factored)(const double *, ptrdiff_t, double *) noexcept nogil
         void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
                               ptrdiff_t) noexcept nogil
-        void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *) noexcept nogil
         int (*pass_float)(const Pass *, const Wanted *) noexcept nogil
         int (*pass_double)(const Pass *, const Wanted *) noexcept nogil
         int (*pass_near_float)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *) noexcept nogil
@@ -149,7 +163,7 @@ include "class_pairs.pxi"
 include "merging.pxi"
 include "expansion.pxi"
 include "intervals.pxi"
-include "products.pxi"
 include "pass.pxi"
 include "pair_outputs.pxi"
-include "curvatures.pxi"
+include "sums.pxi"
+include "products.pxi"

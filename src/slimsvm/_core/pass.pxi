@@ -30,49 +30,6 @@ cdef const void *address(object array, const char *kind, Py_ssize_t size, list h
     return memory
 
 
-cdef struct Shared:
-    # the beginning of a job: strips of `size` of n rows, which threads take one after the other by calls of `work`
-    int64_t next, n, size
-    void (*work)(Shared *, int64_t) noexcept nogil
-
-
-ctypedef void (*Work)(Shared *, int64_t) noexcept nogil
-
-
-cdef class Strips:
-    """Strips of `size` of n rows, which threads take one after the other. Ctrl-C is looked for after `turns` strips."""
-
-    cdef readonly int64_t n, size, turns
-
-    def __cinit__(self, int64_t n, int64_t size, int64_t turns=1):
-        if n < 0 or size < 1 or turns < 1:
-            raise ValueError(f"strips of {size} of {n} rows")
-        self.n, self.size, self.turns = n, size, turns
-
-    cdef int share(self, Work work, Shared *job, Team team, int helpers) except -1:
-        """Call work(job, most) here and in threads until no strip is left; it takes `most` strips, or all that are left."""
-        cdef bint shared = False
-        job.next, job.n, job.size, job.work = 0, self.n, self.size, work
-        if team is not None:
-            shared = team.begin(whole_job, job, helpers)
-        try:
-            while job.next < job.n:
-                with nogil:
-                    work(job, self.turns)
-                PyErr_CheckSignals()  # in the main thread
-        finally:
-            job.next = job.n
-            if shared:
-                with nogil:
-                    team.finish()
-        return 0
-
-
-cdef void whole_job(void *job) noexcept nogil:
-    """Work through all strips that are left."""
-    (<Shared *>job).work(<Shared *>job, (<Shared *>job).n)
-
-
 cdef void mirror(real *K, Py_ssize_t stride, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t n) noexcept nogil:
     """K[stop:, start:stop] <- K[start:stop, stop:].T, in squares that fit in the processor's nearest cache."""
     cdef Py_ssize_t top, left, i, j
@@ -254,7 +211,7 @@ cdef class KernelPass:
 
     def run_strips(self, Strips strips, Team team=None, int helpers=0, V=None, double[:, ::1] out=None, values=None,
                    bint symmetric=False):
-        """Do what `run` does for strips of all rows, here and in so many threads of the team, until none is left.
+        """Do what `run` does for strips of rows, here and in so many threads of the team, until none is left.
 
         With `symmetric` the points are the rows, and values below the diagonal are copies of those above it; strips must begin
         with a panel.

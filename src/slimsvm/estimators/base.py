@@ -59,6 +59,7 @@ from .validation import (
     check_costs,
     check_settings,
     class_probabilities,
+    keep_range,
     prediction_rows,
     seed_of,
     training_rows,
@@ -153,6 +154,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         """Return all rows, those of positive weight, and their labels, weights and numbers; set width and names."""
         given, y = training_rows(self, X, y, least=2)
         self.shape_fit_ = given.shape
+        keep_range(self, given)
         return given, *weighted_rows(given, y, sample_weight)
 
     def _width(self, X: Any, weights: Array | None) -> float:
@@ -179,7 +181,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
             count = min(count, MAPPED_ROWS)
         if X.shape[0] <= count:
             return read(self._outputs_of(X))
-        return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
+        return np.concatenate([read(self._outputs_of(X[block])) for block in blocks(X.shape[0], count)])
 
     def _on_host(self) -> bool:
         """Return whether kernel values are computed on the host."""
@@ -250,9 +252,9 @@ def fit_reporting(
     """
     given = Given(X, y, sample_weight, probabilities)
     with _attempt(estimator, given, report, finish, around) as (fitted, selection, trainer):
-        whole = selection.problem.run.limited(fitted.time_limit)
-        selection = selection.on(whole.share(1 / (1 + calibration_models(fitted, selection))))
-        error = np.inf if trainer is None else _allowed_error(trainer, fitted, selection)
+        limited = selection.problem.run.limited(fitted.time_limit)
+        selection = selection.on(limited.share(1 / (1 + calibration_models(fitted, selection))))
+        error = np.inf if trainer is None else allowed_error(trainer, fitted, selection)
         if trainer is None:
             fit = _fit_to_labels(fitted, selection)
         else:
@@ -267,13 +269,13 @@ def fit_reporting(
                 when_trained(fitted._with_model(fit.model, selection.full_problem.goal))
             if keeps_budget(trainer, fitted.budget) and fit.model.size <= trainer.budget:
                 selection = replace(selection, limits=selection.limits.without_count())
-            fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline)
+            fitted.model_, fitted.path_ = selection.select(fit.model, fitted.tolerance, baseline, fit.outputs)
             if not fit.status.as_planned and fit.status is not Status.INTERRUPTED:
                 gap = f" (gap {fit.gap:.2g})" if np.isfinite(fit.gap) else ""  # some methods have none, or none so early
                 warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)
         fitted.goal_ = selection.goal_of(fitted.model_, fit.model)
         fitted._support = _support(fitted, fit, selection)
-        keep_calibration(fitted, selection.on(whole).aimed_at(fitted.goal_), trainer, error)
+        keep_calibration(fitted, selection.on(limited).aimed_at(fitted.goal_), trainer, error)
         fitted.n_kernel_evals_, fitted.n_iter_ = selection.problem.home.meter.evaluations, fit.n_iter
         fitted.status_ = Status.INTERRUPTED if was_interrupted(fitted.path_) else fit.status
         keep_stream(fitted, trainer, selection.problem.kernel, fit.state)
@@ -296,12 +298,12 @@ def _attempt(
         selection = _selection(fitted, given, trainer, reducer, Run(heard, history.record), around)
         file = _checkpoint(fitted, selection.problem)
         if file is None:
-            yield fitted, selection, _within_spread(trainer, selection.problem.goal)
+            yield fitted, selection, within_spread(trainer, selection.problem.goal)
         else:
             with file.kept():
                 problem = selection.problem
                 problem = replace(problem, seed=file.seed, run=problem.run.saved_by(file.checkpoint))
-                yield fitted, replace(selection, problem=problem), _within_spread(trainer, problem.goal)
+                yield fitted, replace(selection, problem=problem), within_spread(trainer, problem.goal)
         fitted.history_ = history.entries
         estimator.__dict__ = fitted.__dict__
         if estimator.status_ is Status.INTERRUPTED:
@@ -332,7 +334,7 @@ def _fit_to_labels(fitted: Any, selection: Selection) -> Fit:
     return Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
 
 
-def _allowed_error(trainer: Any, estimator: Any, selection: Selection) -> float:
+def allowed_error(trainer: Any, estimator: Any, selection: Selection) -> float:
     """Return the allowed error of kernel values for a solution to the trainer's `tol`."""
     C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
     return tol / (C * float(selection.problem.weights.max()))
@@ -342,23 +344,23 @@ def _begin_training(
     estimator: Any, selection: Selection, trainer: Any, error: float
 ) -> tuple[Selection, tuple[Any, ...], Baseline | None]:
     """Return the selection for training, more arguments of `fit`, and under a tolerance the full models of the folds."""
-    if _shrinks(estimator, trainer):
+    if shrinks(estimator, trainer):
         selection = selection.on(selection.problem.run.share(0.5))
     baseline, start = None, warm_start(estimator, trainer, selection.full_problem)
     if estimator.tolerance is not None:
-        baseline, found = selection.baseline(trainer, error)
-        start = start or (() if found is None else (found,))
+        baseline, coefficients = selection.baseline(trainer, error)
+        start = start or (() if coefficients is None else (coefficients,))
     return selection, start, baseline
 
 
 def _found(estimator: Any, trainer: Any, stop: TrainingInterrupted) -> Fit:
     """Return the model that Ctrl-C left; raise the interrupt again if a full model was to be shrunk or calibrated."""
-    if _shrinks(estimator, trainer) or getattr(estimator, "calibration", None) is not None:
+    if shrinks(estimator, trainer) or getattr(estimator, "calibration", None) is not None:
         raise stop
     return stop.found
 
 
-def _within_spread(trainer: Any, goal: Any) -> Any:
+def within_spread(trainer: Any, goal: Any) -> Any:
     """Return the trainer, if any, with tol multiplied by the standard deviation of the targets, if that is below 1.
 
     tol is in units of the targets. If it were large compared with their spread, any solution would meet it.
@@ -368,7 +370,7 @@ def _within_spread(trainer: Any, goal: Any) -> Any:
     return replace(trainer, tol=trainer.tol * min(1.0, float(np.sqrt(np.min(goal.variance)))))
 
 
-def _shrinks(estimator: Any, trainer: Any) -> bool:
+def shrinks(estimator: Any, trainer: Any) -> bool:
     """Return whether a full model is shrunk after training."""
     return is_reduced(trainer, estimator.budget) or estimator.tolerance is not None
 
@@ -390,19 +392,19 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     estimator._check_rows(kernel, everything)
     # a full model has one output per pair of classes, like SVC; models whose outputs share points have one per class
-    whole = (
+    is_full = (
         not Budget.of(estimator.budget).given and estimator.tolerance is None and trainer is not None and not trainer.shared
     )
-    labelled, full_goal = estimator._labelled(y, weights, whole=whole), None
+    labelled, full_goal = estimator._labelled(y, weights, whole=is_full), None
     if estimator.tolerance is not None and not (trainer is None or trainer.shared or reducer.requires_model):
         full_goal = estimator._labelled(y, weights, whole=True).goal  # the model that a small one is compared with
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
     check_warm_start(estimator, trainer)
     methods: list[tuple[str, Any, dict[str, Any]]] = [("trainer", trainer, TRAINERS)] if trainer is not None else []
-    methods += [("reducer", reducer, REDUCERS)] if trainer is None or _shrinks(estimator, trainer) else []
+    methods += [("reducer", reducer, REDUCERS)] if trainer is None or shrinks(estimator, trainer) else []
     check_checkpoint(estimator, methods)
-    own = finite_cost(estimator.C)
-    for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
+    given_cost = finite_cost(estimator.C)
+    for C in {given_cost, *(getattr(method, "C", given_cost) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
     home = Home(estimator._home or estimator.device, estimator.cache_mb)
     problem = Problem(

@@ -227,11 +227,11 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
     def _fit_best(self, X: Any, y: Any, sample_weight: Any, deadline: Deadline) -> None:
         """Fit the best cell to all rows."""
         best = clone(self._given()).set_params(**self.best_params_)
-        own = best.time_limit
+        limit = best.time_limit
         if deadline.left is not None:
-            best.set_params(time_limit=deadline.left if own is None else min(own, deadline.left))
+            best.set_params(time_limit=deadline.left if limit is None else min(limit, deadline.left))
         best.fit(X, y, sample_weight)
-        self.best_estimator_ = best.set_params(time_limit=own)
+        self.best_estimator_ = best.set_params(time_limit=limit)
         self.gamma_ = getattr(best.model_.kernel, "gamma", None)
 
     def _best(self) -> Any:

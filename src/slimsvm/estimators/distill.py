@@ -342,10 +342,10 @@ class _Trial:
             return
         fitted = self._fitted(lesson, lesson.train, name, left)
         predicted = fitted.predict(_safe_indexing(self.rows.X, lesson.validation))
-        found = _losses(predicted, self.rows.labels[lesson.validation], self.rows)
-        self.losses.setdefault(name, []).append(found)
+        losses = _losses(predicted, self.rows.labels[lesson.validation], self.rows)
+        self.losses.setdefault(name, []).append(losses)
         by_teacher = lesson.disagreement(np.asarray(predicted))
-        self.disagreements.setdefault(name, []).append(np.where(np.isnan(by_teacher), found, by_teacher))
+        self.disagreements.setdefault(name, []).append(np.where(np.isnan(by_teacher), losses, by_teacher))
         if self.verbose:
             print(f"{name}: error {self._error(name):.4g} (teacher {self._teacher_error():.4g})")
 
@@ -421,9 +421,9 @@ def _in_standard_errors(mean: float, error: float) -> float:
 def _mixed(rows: _Rows, targets: Array, labels: Array, share: float) -> Array:
     """Return targets of rows: labels, and the teacher's with this share."""
     classes = rows.teacher.classes
-    own = labels if classes is None else (labels[:, None] == classes).astype(np.float64)
-    both = (1 - share) * own + share * targets
-    return np.where(np.isnan(both), own, both)
+    truth = labels if classes is None else (labels[:, None] == classes).astype(np.float64)
+    both = (1 - share) * truth + share * targets
+    return np.where(np.isnan(both), truth, both)
 
 
 def _known(outputs: Array) -> Array:
@@ -460,8 +460,8 @@ def _losses(predicted: Array, labels: Array, rows: _Rows) -> Array:
     classes = rows.teacher.classes
     if classes is None:
         return np.asarray(np.square(predicted - labels) / (np.var(rows.labels) or 1.0))
-    found = classes[predicted.argmax(axis=1)] if predicted.ndim == 2 else predicted
-    return np.asarray(found != labels, dtype=np.float64)
+    classes_found = classes[predicted.argmax(axis=1)] if predicted.ndim == 2 else predicted
+    return np.asarray(classes_found != labels, dtype=np.float64)
 
 
 def _stacked(X: Any, more: Any) -> Any:

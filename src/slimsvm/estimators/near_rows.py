@@ -22,9 +22,11 @@ def rows_near(X: Any, prepared: Array, count: int, rng: np.random.Generator) -> 
     searched = rng.permutation(prepared.shape[0])[:SEARCHED]
     first = rng.choice(searched, size=count)
     near = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, searched.size)).fit(prepared[searched])
-    found = near.kneighbors(prepared[first], return_distance=False)
-    partner = rng.integers(min(1, found.shape[1] - 1), found.shape[1], size=count)  # the nearest row is the row itself
-    second = searched[found[np.arange(count), partner]]
+    neighbours = near.kneighbors(prepared[first], return_distance=False)
+    partner = rng.integers(
+        min(1, neighbours.shape[1] - 1), neighbours.shape[1], size=count
+    )  # the nearest row is the row itself
+    second = searched[neighbours[np.arange(count), partner]]
     one, other = (_safe_indexing(X, rows) for rows in (first, second))
     if isinstance(one, np.ndarray) and one.dtype.kind == "f":
         return one + rng.uniform(size=one.shape) * (other - one)

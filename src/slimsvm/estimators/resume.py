@@ -226,8 +226,8 @@ def fingerprint(X: Matrix, *columns: Array) -> str:
     parts: list[Any] = [X.data, X.indices, X.indptr] if issparse(X) else [X]
     for part in (*parts, *columns):
         digest.update(f"{part.dtype.str}{part.shape}".encode())
-        for some in blocks(part.shape[0], HASHED_ROWS):
-            digest.update(np.ascontiguousarray(part[some]).data)
+        for block in blocks(part.shape[0], HASHED_ROWS):
+            digest.update(np.ascontiguousarray(part[block]).data)
     return digest.hexdigest()
 
 

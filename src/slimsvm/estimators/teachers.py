@@ -76,29 +76,29 @@ class Teacher:
             raise ValueError(f"the teacher gave an array of shape {outputs.shape} for {_rows(X)} rows")
         if self.classes is None:
             return _values(outputs)
-        own = np.asarray(getattr(self.model, "classes_", self.classes))
+        known = np.asarray(getattr(self.model, "classes_", self.classes))
         if name == "predict" or outputs.dtype.kind not in "fiub" or (name is None and outputs.ndim == 1):
             return _certain(outputs, self.classes)
         if name == "decision_function":
-            return self._placed(np.c_[-outputs, outputs] if outputs.ndim == 1 else outputs, own, -np.inf)
-        return self._placed(outputs, own, 0.0)
+            return self._placed(np.c_[-outputs, outputs] if outputs.ndim == 1 else outputs, known, -np.inf)
+        return self._placed(outputs, known, 0.0)
 
-    def _placed(self, outputs: Array, own: Array, other: float) -> Array:
+    def _placed(self, outputs: Array, known: Array, other: float) -> Array:
         """Return the outputs of the teacher's classes in the columns of the labels' classes."""
         assert self.classes is not None
-        if outputs.ndim != 2 or outputs.shape[1] != own.size:
+        if outputs.ndim != 2 or outputs.shape[1] != known.size:
             raise ValueError(
-                f"the teacher gave an array of shape {outputs.shape} for {own.size} classes, {short(own.tolist())}; it "
+                f"the teacher gave an array of shape {outputs.shape} for {known.size} classes, {short(known.tolist())}; it "
                 "should have a column for each class"
             )
-        strange = np.setdiff1d(own, self.classes)
+        strange = np.setdiff1d(known, self.classes)
         if strange.size:
             raise ValueError(
                 f"the teacher has classes {short(strange.tolist())} that y does not have, {short(self.classes.tolist())}; "
                 "give the labels that it was trained on"
             )
         placed = np.full((outputs.shape[0], self.classes.size), other)
-        placed[:, np.searchsorted(self.classes, own)] = outputs
+        placed[:, np.searchsorted(self.classes, known)] = outputs
         return placed
 
 

@@ -367,7 +367,7 @@ def _label_problem(word: str) -> str | None:
 
 
 def _features_problem(words: list[str], n_features: int | None) -> str | None:
-    last, most = 0, n_features or 2**31 - 1
+    last, largest = 0, n_features or 2**31 - 1
     for word in words:
         place, _, text = word.partition(":")
         value = strict_number(text)
@@ -376,13 +376,13 @@ def _features_problem(words: list[str], n_features: int | None) -> str | None:
         if not (place.isascii() and place.isdecimal()) or value is None or not math.isfinite(value):
             return f"{short(word)} is not index:value with a finite number"
         if len(place) > LONGEST_INDEX:
-            return f"feature index {short(place)}; {most} features are wanted at most"
+            return f"feature index {short(place)}; {largest} features are wanted at most"
         index = int(place)
         if not index:
             return f"feature index 0 in {short(word)}; LIBSVM files count from 1: add 1 to every index of this data"
         if index <= last:
             return f"feature index {index} after {last}; indices must ascend"
-        if index > most:
-            return f"feature index {index}; {most} features are wanted at most"
+        if index > largest:
+            return f"feature index {index}; {largest} features are wanted at most"
         last = index
     return None

@@ -85,11 +85,13 @@ RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "
 #: the fitted attributes of each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", "_learning", *RUN)),
+    **dict.fromkeys(
+        MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", "feature_range_", "_learning", *RUN)
+    ),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
-OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", "_learning", *RUN}
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", "feature_range_", "_learning", *RUN}
 #: parameters that hold paths of the machine that saved the model
 NOT_KEPT = {"memory", "checkpoint"}
 #: parameters of earlier versions, which `with_one_budget` reads
@@ -604,6 +606,9 @@ def _check_run(svc: Any) -> None:
     _check(isinstance(getattr(svc, "status_", Status.CONVERGED), Status), "status_ is not how a training ends")
     weights, shape, support = (getattr(svc, name, None) for name in ("class_weight_", "shape_fit_", "_support"))
     _check(weights is None or _is_real(weights, svc.classes_.shape), "class_weight_ has no weight for each class")
+    ranges = getattr(svc, "feature_range_", None)
+    fits = ranges is None or (_is_real(ranges, (2, svc.n_features_in_)) and bool((ranges[0] <= ranges[1]).all()))
+    _check(fits, "feature_range_ has no range for each feature")
     _check(shape is None or (type(shape) is tuple and all(type(size) is int for size in shape)), "shape_fit_ is no shape")
     _check(support is None or _is(support, "i", (svc.model_.size,)), "support_ has no row number for each point")
 

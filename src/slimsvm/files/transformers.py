@@ -84,13 +84,18 @@ def tagged(value: Any) -> dict[str, Any] | None:
 
 def _attributes(step: Any) -> dict[str, Any]:
     """Return what a file holds of a transformer; columns are numbers, so that it takes arrays too."""
-    kept = {name: value for name, value in vars(step).items() if name not in NOT_KEPT}
-    if isinstance(step, ColumnTransformer) and "transformers_" in kept:
+    attributes = {name: value for name, value in vars(step).items() if name not in NOT_KEPT}
+    if isinstance(step, ColumnTransformer) and "transformers_" in attributes:
         places = step._transformer_to_input_indices
-        kept["transformers_"] = [(name, each, list(places[name])) for name, each, _ in step.transformers_]
-    if isinstance(step, ColumnTransformer) and isinstance(kept.get("_remainder"), tuple):
-        kept["_remainder"] = (*kept["_remainder"][:2], list(kept["_remainder"][2]))  # a list of its own kind
-    return kept
+        attributes["transformers_"] = [
+            (name, transformer, list(places[name])) for name, transformer, _ in step.transformers_
+        ]
+    if isinstance(step, ColumnTransformer) and isinstance(attributes.get("_remainder"), tuple):
+        attributes["_remainder"] = (
+            *attributes["_remainder"][:2],
+            list(attributes["_remainder"][2]),
+        )  # a list of its own kind
+    return attributes
 
 
 def _choice(selector: Any) -> Any:

@@ -85,8 +85,8 @@ class OneVsRest(Classification):
 
     def encode(self, labels: Array) -> Array:
         """Return targets (n, q) of -1 and +1."""
-        own = np.arange(self.n_classes)[-self.outputs :]
-        return np.where(labels[:, None] == own, 1.0, -1.0)
+        classes = np.arange(self.n_classes)[-self.outputs :]
+        return np.where(labels[:, None] == classes, 1.0, -1.0)
 
     def targets_of(self, probabilities: Array) -> Array:
         """Return targets (n, q) from -1 to 1 for probabilities of the classes (n, k).
@@ -263,11 +263,11 @@ class OneVsOneDag(OneVsOne):
     def walk(self, n_rows: int, output: Callable[[Array, int], Array]) -> Array:
         """Return the class of each row; output(rows, column) is asked only for the columns that rows come to."""
         k, first = self.n_classes, np.zeros(n_rows, dtype=np.intp)
-        for left in range(k - 1, 0, -1):  # rows at `first` have the classes first .. first + left
+        for last in range(k - 1, 0, -1):  # rows at `first` have the classes first .. first + last
             wins = np.empty(n_rows, dtype=bool)
             for i in np.unique(first):
                 rows = np.flatnonzero(first == i)
-                column = i * (2 * k - i - 1) // 2 + left - 1  # of the pair (i, i + left)
+                column = i * (2 * k - i - 1) // 2 + last - 1  # of the pair (i, i + last)
                 wins[rows] = output(rows, int(column)) > 0
             first[~wins] += 1
         return first

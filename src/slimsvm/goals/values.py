@@ -20,8 +20,8 @@ def per_target(numbers: Array) -> float | tuple[float, ...]:
 
 def variance_of(values: Array, weights: Array) -> float | tuple[float, ...]:
     """Return the weighted variance of each target; 1 for a constant one."""
-    found = np.average(np.square(values - np.average(values, axis=0, weights=weights)), axis=0, weights=weights)
-    return per_target(np.where(found > 0, found, 1.0))
+    variance = np.average(np.square(values - np.average(values, axis=0, weights=weights)), axis=0, weights=weights)
+    return per_target(np.where(variance > 0, variance, 1.0))
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,9 @@ def is_lookalike(model: Any) -> bool:
     """Return whether this has the attributes of an SVM."""
     name = type(model).__name__
     wanted = (*ATTRIBUTES, "classes_") if name.endswith("SVC") else ATTRIBUTES
-    return name.endswith(LOOKALIKES) and not isinstance(model, type) and all(hasattr(model, each) for each in wanted)
+    return (
+        name.endswith(LOOKALIKES) and not isinstance(model, type) and all(hasattr(model, attribute) for attribute in wanted)
+    )
 
 
 def import_lookalike(svm: Any) -> Imported:
@@ -327,7 +329,7 @@ def is_several(model: Any) -> bool:
 def import_several(model: Any) -> Imported:
     """Return the expansion of several targets inside a MultiOutputRegressor: the points of all its regressors."""
     check_is_fitted(model)
-    parts = [import_model(each) for each in model.estimators_]
+    parts = [import_model(estimator) for estimator in model.estimators_]
     first, kernels = parts[0], [part.model.kernel for part in parts]
     if any(part.goal.n_classes or part.squared != first.squared for part in parts) or kernels != kernels[:1] * len(parts):
         raise ValueError(
@@ -347,8 +349,8 @@ def import_several(model: Any) -> Imported:
     bias = np.concatenate([part.model.bias for part in parts])
     costs = {"C": float(np.mean([part.params["C"] for part in parts]))}
     goal = Regression(float(first.params["epsilon"]), outputs=len(parts))
-    whole = replace(first.model, points=points, coef=coef, bias=bias)
-    return replace(first, model=whole, goal=goal, params=first.params | costs)
+    joined = replace(first.model, points=points, coef=coef, bias=bias)
+    return replace(first, model=joined, goal=goal, params=first.params | costs)
 
 
 #: description -> (whether a model is of this kind, its importer); the first that matches is used

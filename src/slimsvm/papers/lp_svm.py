@@ -39,6 +39,7 @@ from ..limits import Deadline, Effort, Limits, check_time_limit
 from ..model import Status
 from ..rows.protocol import Rows
 from ..run import BY_ITSELF, GapProgress, Run
+from ..solvers.bias import best_bias
 from ..trainers.frames.per_output import Binary, BinaryTrainer, Solution
 
 #: coefficients below this share of the largest one are set to 0; a larger share removes more support vectors
@@ -266,16 +267,6 @@ def generate(lp: LpProblem, settings: LP, tol: float, effort: Effort) -> Status:
             return Status.STALLED
         eps = 0.1 * max(lp.gap, tol) if new.size or changed else 0.1 * eps
     return reached
-
-
-def best_bias(values: Array, y: Array, cap: Array) -> float:
-    """Return the b that minimises sum_i cap_i max(0, 1 - y_i (values_i + b)).
-
-    The slope is minus the caps of the positive rows at first, and grows by cap_i at each b = y_i - values_i.
-    """
-    turns = y - values
-    order = np.argsort(turns)
-    return float(turns[order][np.searchsorted(np.cumsum(cap[order]), cap[y > 0].sum())])
 
 
 def columns_to_add(lp: LpProblem, prices: Array, reach: Array, batch: int) -> Array:

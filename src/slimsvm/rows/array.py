@@ -42,8 +42,6 @@ FEW_BYTES = 1 << 19
 class ArrayRows(GivenRows):
     """Rows on the device of a `Backend`; the other arguments are those of `HostRows`."""
 
-    outputs_at_once = 64  # more at once would need more memory for their systems
-
     def __init__(
         self,
         backend: Backend,

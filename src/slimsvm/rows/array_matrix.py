@@ -124,6 +124,8 @@ class DeviceFactor:
 class DeviceCurvatures:
     """The sums of several outputs for the points of a handle on a device with float64."""
 
+    at_once = 64  # more would need more memory for their systems
+
     def __init__(
         self, against: ArrayMatrix, count: int, *, large_system: int = LARGE_SYSTEM, few_rows: int = FEW_ROWS
     ) -> None:

@@ -108,7 +108,6 @@ class HostRows(GivenRows):
     the form of tiles, if they exist already. `precision` says when kernel values are float32.
     """
 
-    outputs_at_once = 8
     arrays = HostArrays
 
     def __init__(

@@ -57,8 +57,6 @@ class Rows(Protocol):
     ids: Array
     #: the work of products so far, if later products depend on it; part of the state of a run that can be resumed
     spent: int
-    #: outputs that are fitted together, in one product; threads fit other outputs (`share_out`)
-    outputs_at_once: int
     #: rows in the working set of methods that have one; larger where products with all rows are slow
     working_set: int
 
@@ -296,6 +294,9 @@ class Factor(Protocol):
 
 class Curvatures(Protocol):
     """Sums H of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
+
+    #: outputs that are fitted together, in one product; threads fit other outputs (`share_out`)
+    at_once: int
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of H + R for each of some outputs; H sums over the rows with a residual.

@@ -23,6 +23,8 @@ SMALLEST_STRIP = 128
 #: larger strips have a multiple of so many rows. BLAS rounds the last rows of a strip that are fewer otherwise, and results
 #: would depend on the number of threads
 ALIGNED = 64
+#: multiply-adds that are worth waking another thread for compiled work; fewer: waking takes longer than the work
+HELPER_WORK = 1 << 22
 #: the most threads, for machines that count wrong
 MOST_THREADS = 1024
 #: the most threads that wheels of OpenBLAS are built for; as many are no limit
@@ -244,6 +246,10 @@ class Crew:
         count = 0 if getattr(_inside, "working", False) or most < 1 else min(self.count - 1, most)
         return (_team(self.count - 1), count) if count else (None, 0)
 
+    def helpers_for(self, multiply_adds: int, most: int = MOST_THREADS) -> Helpers:
+        """Return as many threads for a compiled job as its work is worth."""
+        return self.helpers(min(multiply_adds // HELPER_WORK, most))
+
     def together(self, work: Callable[[], None], most: int) -> None:
         """Call work() here and in at most `most` helpers, which share something out; return when all of it is done."""
         team, helpers = self.helpers(most)
@@ -261,6 +267,10 @@ class Crew:
         team.run(partial(_marked, work), there, helpers)
         if errors:
             raise errors[0]
+
+
+#: the calling thread without helpers
+ALONE = Crew(1)
 
 
 def _marked(work: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ from ..kernels.spec import SPECS, core_arguments
 from ..metric import Metric
 from .boxes import Boxes
 from .precision import USUAL, Given, Precision, Prepared, float32_error, plain_points, prepare
-from .threads import Crew, Helpers, blocks
+from .threads import Crew, blocks
 
 #: sparse points of at most this many features are made dense if they have at most this many numbers
 FEW_FEATURES, WRITTEN_OUT = 4096, 1 << 25
@@ -34,8 +34,8 @@ SMALL_WORK = 1 << 22
 #: multiply-adds of a strip, less than a millisecond, and the least and most rows of it; more: threads wait longer for the
 #: last one
 STRIP_WORK, LEAST_ROWS, MOST_ROWS = 1 << 24, 24, 2048
-#: multiply-adds after which Ctrl-C is looked for, and those that are worth waking another thread
-TURN_WORK, HELPER_WORK = 1 << 31, 1 << 23
+#: multiply-adds after which Ctrl-C is looked for
+TURN_WORK = 1 << 31
 #: rows of a strip of outputs of several classes; more: fewer threads at work
 CLASS_ROWS = 96
 #: rows and points of a tile of a kernel that is a Python function
@@ -172,8 +172,9 @@ class CompiledTiles(Tiles):
         self._together(self.strip, V=V, out=out, values=values)
 
     def _together(self, size: int, **wanted: Any) -> None:
-        strips = core.Strips(self.A.count, size, max(TURN_WORK // (size * self.work + 1), 1))
-        self.compiled.run_strips(strips, *helpers_for(self.crew, strips, self.A.count * self.work), **wanted)
+        count = self.A.count
+        strips = core.Strips(count, size, max(TURN_WORK // (size * self.work + 1), 1))
+        self.compiled.run_strips(strips, *self.crew.helpers_for(count * self.work, (count - 1) // size), **wanted)
 
     def gram(self, out: Array | None = None) -> Array:
         """Return K(A, A), from the values above the diagonal: they are symmetric to the last bit."""
@@ -183,18 +184,14 @@ class CompiledTiles(Tiles):
         return K
 
 
-def helpers_for(crew: Crew, strips: core.Strips, multiply_adds: int) -> Helpers:
-    """Return as many threads as the work is worth."""
-    return crew.helpers(min(multiply_adds // HELPER_WORK, -(-strips.n // strips.size) - 1))
-
-
 def add_class_outputs(crew: Crew, parts: list[tuple[Array, CompiledTiles, Array]], outputs: Array) -> None:
     """Add K V of each part to its outputs (q, n): columns, tiles of the same rows, and `weights` of coefficients."""
     columns, tiles, weights = (list(side) for side in zip(*parts, strict=True))
     multiply_adds = outputs.shape[1] * sum(each.work for each in tiles)
     strips = core.Strips(outputs.shape[1], CLASS_ROWS)
     compiled = [each.compiled for each in tiles]
-    core.run_together(compiled, weights, columns, strips, outputs, *helpers_for(crew, strips, multiply_adds))
+    helpers = crew.helpers_for(multiply_adds, (strips.n - 1) // strips.size)
+    core.run_together(compiled, weights, columns, strips, outputs, *helpers)
 
 
 def _forms(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew) -> tuple[Any, Any]:

@@ -46,6 +46,7 @@ class Problem:
     home: Home = field(default_factory=Home)
     probabilities: Array | None = None  # (n, k): what small models are fitted to in place of labels
     most_folds: int = MOST_FOLDS
+    full_outputs: Array | None = None  # (n, q), those of the full model that small ones follow, if they are known
     run: Run = BY_ITSELF  # whom all work tells how far it is, when it must end, and where its states are saved
 
     @property
@@ -99,6 +100,7 @@ class Problem:
             holdout=holdout,
             goal=self.goal,
             run=self.run,
+            full_outputs=None if self.full_outputs is None else self.full_outputs[train],
         )
 
     def _targets(self, train: Array) -> Array:

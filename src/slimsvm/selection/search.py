@@ -73,13 +73,14 @@ class Selection:
     @property
     def full_problem(self) -> Problem:
         """The problem of the full model."""
-        own = self.full_goal is not None and not self.problem.goal.real  # values are in the units of this problem
-        return replace(self.problem, goal=self.full_goal) if own else self.problem
+        other_coding = self.full_goal is not None and not self.problem.goal.real  # values are in the units of this problem
+        return replace(self.problem, goal=self.full_goal) if other_coding else self.problem
 
     @property
     def follow(self) -> bool:
         """Whether the reducer gets the full model: outputs of single classes cannot follow those of pairs of classes."""
-        return (self.problem.goal.name == "ovr") == (self.full_problem.goal.name == "ovr")
+        goal = self.problem.goal  # two classes have one output in every coding
+        return goal.n_classes < 3 or (goal.name == "ovr") == (self.full_problem.goal.name == "ovr")
 
     def goal_of(self, model: Expansion, full: Expansion) -> Goal:
         """Return the goal of the model that was kept: the full one's, or that of the search."""
@@ -94,13 +95,20 @@ class Selection:
         baseline, start = self.judge.baseline(self.full_problem, trainer, error)
         return baseline if baseline is None or self.follow else replace(baseline, models=()), start
 
-    def select(self, full: Expansion, tolerance: float | None = None, baseline: Baseline | None = None) -> Found:
+    def select(
+        self,
+        full: Expansion,
+        tolerance: float | None = None,
+        baseline: Baseline | None = None,
+        outputs: Array | None = None,
+    ) -> Found:
         """Return the model to keep and the path it is from.
 
         With a `tolerance`, that is the smallest model within the budget whose error is at most the `baseline`'s plus the
         tolerance; otherwise the best within the budget. The baseline is by default the full model's own error. The full
         model is returned, without a path, if it is within the budget or no smaller model is good enough. After Ctrl-C
-        the status of the path is INTERRUPTED, and the model is the best so far.
+        the status of the path is INTERRUPTED, and the model is the best so far. `outputs` are those of the full model on
+        all rows, if they are known.
         """
         limit = self.limits.size(full.size, full=True)
         if (limit is None and tolerance is None) or full.size < 2:
@@ -110,16 +118,18 @@ class Selection:
         search = replace(self, problem=self.problem.following(full), limits=limits)
         inside = search._in_units()
         same = inside._model_inside(full)
-        found: Found
+        chosen: Found
         if tolerance is None:
-            found = inside._best(limit or 1, same)
+            known = None if self.problem.goal.real else outputs
+            inside = replace(inside, problem=replace(inside.problem, full_outputs=known))
+            chosen = inside._best(limit or 1, same)
         else:
             search._warn_of_rare_classes(tolerance)
             given = baseline or Baseline(self.judge.judged(self.problem, full), AGREEMENT)
             allowance = Allowance(given.judgement, tolerance, given.judged, search._class_rows())
-            found = inside._smallest(same, limit, allowance, given.models)
-        model, path = inside._outside(*found)
-        return self.limits.kept(full) if found[0] is same else model, path
+            chosen = inside._smallest(same, limit, allowance, given.models)
+        model, path = inside._outside(*chosen)
+        return self.limits.kept(full) if chosen[0] is same else model, path
 
     def from_labels(self) -> Found:
         """Return the best model within the budget, made from the labels only, and its path."""
@@ -184,10 +194,10 @@ class Selection:
 
     def _on_folds(self, full: Expansion | None, fulls: Sequence[Expansion] = ()) -> FoldPaths:
         # models that are not refined on all rows should at least follow the full model of all rows
-        own = [self._model_inside(each) for each in fulls if self.reducer.finishes]
+        inside = [self._model_inside(full_model) for full_model in fulls if self.reducer.finishes]
         tasks = [replace(task, room=self.limits.room) for task in self.judge.folds(self.problem)]
         deadline = self.problem.run.deadline.within(self.reducer.time_limit)
-        return FoldPaths(self.reducer, full if self.follow else None, deadline, tasks, own)
+        return FoldPaths(self.reducer, full if self.follow else None, deadline, tasks, inside)
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning if the time limit cut it short."""
@@ -231,11 +241,11 @@ class Selection:
 
     def _warn_of_no_model(self, reach: int, limit: int | None, allowance: Allowance) -> None:
         """Warn that no model is within the tolerance, with what was compared and what is returned."""
-        kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
+        returned = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
         recall = "" if allowance.class_rows is None else f", and keeps each class's recall to within {MOST_RECALL_LOST}"
         warn_user(
             f"no model of at most {reach} support vectors has the validation error allowed, {allowance.limit:.4g} less "
-            f"half a standard error{recall}; {kept}. The full model has {allowance.full.error:.4g}, judged by "
+            f"half a standard error{recall}; {returned}. The full model has {allowance.full.error:.4g}, judged by "
             f"{allowance.judged}. Raise tolerance or budget, or try another reducer",
         )
 
@@ -312,9 +322,9 @@ def check_selection(validation_fraction: Any, tolerance: Any, scoring: Any = Non
     """Raise ValueError unless both are shares of rows; with a scoring, the tolerance is in units of the score."""
     if not isinstance(validation_fraction, Real) or not 0 < float(validation_fraction) < 1:
         raise ValueError(f"validation_fraction must be a share of the rows between 0 and 1, not {validation_fraction!r}")
-    most, what = (
+    upper, what = (
         (1.0, "a share of errors from 0 up to 1") if scoring is None else (np.inf, "a difference of scores, 0 or more")
     )
-    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < most):
+    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < upper):
         raise ValueError(f"tolerance must be {what}, such as 0.005, not {tolerance!r}")
     Scoring.of(scoring)

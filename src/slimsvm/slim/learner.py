@@ -133,12 +133,13 @@ class Learner:
     def is_better(self, fixed: PointSearch) -> bool:
         """Return whether the model goes on in place of the fixed one that it was learned from.
 
-        It does unless it is worse on random validation rows, or on blocks of neighbouring rows that neither has seen.
+        It does unless it is worse on random validation rows, or on blocks of neighbouring rows that neither has seen. If
+        rows are few, it may not be worse at all: their errors are noise.
         """
-        task = self.task
-        if task.holdout is not None and not is_better(self.model, fixed.model, [task.holdout]):
+        task, few = self.task, self.task.rows.n < ENOUGH_ROWS
+        if task.holdout is not None and not is_better(self.model, fixed.model, [task.holdout], 0.0 if few else 1.0):
             return False
-        if task.rows.n < ENOUGH_ROWS:
+        if few:
             return True
         found = fixed.without_blocks(briefer(TRIAL * self.steps, task.rows.n))
         if found is None:
@@ -155,6 +156,8 @@ class Learner:
         weights = task.weights[chosen]
         rows, demands = (task.rows, self.demands) if whole else (task.rows.subset(chosen), self.demands[chosen])
         share = float(weights.sum() / max(float(task.weights.sum()), 1e-300))
-        least = LEAST_DECAY * self.objective.multiple
-        decay = self.unit * share * (least if self.objective.decay is None else self.objective.decay)
+        usual = LEAST_DECAY * self.objective.multiple
+        if task.rows.n < ENOUGH_ROWS:  # few rows need as much as a fixed metric
+            usual = self.objective.decay_at(len(self.parameters.points), task.goal.outputs, real=task.goal.real)
+        decay = self.unit * share * (usual if self.objective.decay is None else self.objective.decay)
         return LearnedLoss(rows, demands, weights, self.spread, self.kind, decay)

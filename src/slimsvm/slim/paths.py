@@ -21,7 +21,7 @@ from ..run import PartCheckpoint, Run
 from ..selection.path import Made
 from ..states import State, StateError, floats, pack, unpack
 from .learned import Parameters
-from .learner import LAST, TRIAL, WAY, Learner
+from .learner import ENOUGH_ROWS, LAST, TRIAL, WAY, Learner
 from .point_search import TARGET_MARGIN, Objective, PointSearch, known_objectives, objective_of
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ DECIDED_AT = 32
 #: other decays of fixed models are tried at the largest of the sizes in this range below the last. More points: a choice
 #: for models more like the last one, more time
 DECAYS_FROM, DECAYS_AT = 4, 32
+#: points in the span of few axes are tried with a metric up to so many features. More: more is learned, in more time
+TRIED_FEATURES = 512
 #: the targets are compared at this size. Larger: a fairer comparison, more time on both
 COMPARE_AT = 64
 #: with a time limit: the share of the time after which sizes below the largest are skipped
@@ -116,8 +118,8 @@ class SlimPath:
         self.inside: State | None = None  # the state of the work on the last size
 
     def _may_learn(self) -> bool:
-        """Return whether a metric is worth a trial: points in the span of few axes are there to save time."""
-        return self.search.span is None or self.wanted != "auto"
+        """Return whether a metric is worth a trial: points move in the span of few axes to save time."""
+        return self.search.span is None or self.wanted != "auto" or self.task.rows.d <= TRIED_FEATURES
 
     def models(self) -> EndedModels:
         """Yield the models, first those of a saved state."""
@@ -203,7 +205,7 @@ class SlimPath:
                 self.kind = "fixed"
                 return
         self.kind = self.possible
-        if self.wanted == "auto":
+        if self.wanted == "auto" and self.task.rows.n >= ENOUGH_ROWS:  # on few rows it hardly matters, and takes long
             for model, _ in self.made[:-1]:
                 self._learn_from(copy(learner), model)
         self.learner = learner

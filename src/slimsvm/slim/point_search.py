@@ -372,6 +372,7 @@ class PointSearch:
         unit = self.unit * float(rest.weights.sum() / task.weights.sum())
         search = PointSearch(rest, self.objective, unit, self.steps, self.features, brief=True)
         if self.span is not None and search.span is not None:
+            search.points = search.points[:, :0]  # its own span may be wider
             search._move_in(search.span.on_basis(self.span.basis))
         search.grow(self.points.shape[0], steps, all_rows=False, last=False)
         return search, blocks

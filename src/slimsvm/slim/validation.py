@@ -83,13 +83,16 @@ def is_harmless(after: Sequence[Judgement], before: Sequence[Judgement]) -> bool
     return random.worse_than(random_before, CLEARLY) or not any(new.worse_than(old, CLEARLY) for new, old in pairs)
 
 
-def is_better(model: Expansion, usual: Expansion, judges: Sequence[Holdout]) -> bool:
-    """Return whether a model takes the place of the usual one: it is not worse on all rows, nor clearly on some of them."""
+def is_better(model: Expansion, usual: Expansion, judges: Sequence[Holdout], margin: float = 1.0) -> bool:
+    """Return whether a model takes the place of the usual one: it is not worse on all rows, nor clearly on some of them.
+
+    It may be worse on all rows by so many standard errors of the difference.
+    """
     weights = np.array([float(each.weights.sum()) for each in judges])
     for judged in (Holdout.judge, Holdout.judge_shortfall):
         after, before = ([judged(each, some) for each in judges] for some in (model, usual))
         together, together_before = (Judgement.mean(each, weights / weights.sum()) for each in (after, before))
-        if together.worse_than(together_before, 1.0):
+        if together.worse_than(together_before, margin):
             return False
         if judged is Holdout.judge and any(new.worse_than(old, CLEARLY) for new, old in zip(after, before, strict=True)):
             return False

@@ -22,7 +22,7 @@ def wanted(task: Task, model: Expansion | None, *, or_labels: bool = False) -> D
     """
     if model is None:
         return task.demands
-    outputs = model.on(task.rows)
+    outputs = model.on(task.rows) if task.full_outputs is None else task.full_outputs
     try:
         return task.goal.followed(task.targets, outputs)
     except ValueError:

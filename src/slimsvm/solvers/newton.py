@@ -20,9 +20,10 @@ import numpy as np
 from .._core import core
 from ..goals.demands import Demands
 from ..kernels import Array
+from ..rows.curvatures import solve_all
 from ..rows.kernel_matrix import KernelMatrix
 from ..rows.protocol import Curvatures, Factor
-from ..rows.threads import blocks, one_blas_thread
+from ..rows.threads import ALONE, blocks, one_blas_thread
 from ..states import floats, ordered
 
 #: factors of at least this many coefficients are kept
@@ -57,8 +58,8 @@ class KeptFactors:
 
 #: the ridge, as a share of the sum of weights times the largest squared kernel value; it only makes solutions unique
 RIDGE = 1e-7
-#: the most steps of a line search
-LINE_STEPS = 30
+#: the most steps of a line search, and multiply-adds that take as long as one for a row
+LINE_STEPS, LINE_COST = 30, 32
 #: with at least this many outputs, their gradients are one product with all rows; with fewer, products with few rows each
 MANY_OUTPUTS = 3
 #: numbers to read for all outputs above which threads share the work
@@ -135,7 +136,7 @@ class IntervalSquares:
             lines = np.array(outputs.T, np.float64, order="C")
             runs = [
                 _Run(self, some, against, R, theta[:, some], lines[some], curvatures, factors)
-                for some in blocks(q, -(-q // -(-q // against.rows.outputs_at_once)))  # groups of equal size
+                for some in blocks(q, -(-q // -(-q // curvatures.at_once)))  # groups of equal size
             ]
             cost = max(q // len(runs), 1) * R.shape[0] * (lines.shape[1] + R.size // 3)
             _each(against, lambda number: runs[number].descend(settings), len(runs), cost)
@@ -166,7 +167,7 @@ class _Run:
     ) -> None:
         self.first, self.factors = some.start, factors
         self.low, self.high, self.weights = problem.low[some], problem.high[some], problem.weights
-        self.against, self.R, self.curvatures = against, R, curvatures
+        self.against, self.R, self.curvatures, self.crew = against, R, curvatures, getattr(against.rows, "crew", ALONE)
         self.theta, self.outputs = theta, outputs  # changed in place
         self.residual, self.losses = np.empty(0), np.empty(0)
 
@@ -187,7 +188,7 @@ class _Run:
         factors = self._factors_for(going, residual, number)
         missing = self.weights * residual
         gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
-        return np.column_stack([factor.solve(each) for factor, each in zip(factors, gradient.T, strict=True)])
+        return solve_all(factors, gradient.T).T
 
     def _factors_for(self, going: Array, residual: Array, number: int) -> list[Factor]:
         """Return the factor of each output's curvature: a kept one, or one for the rows that fall short now."""
@@ -233,6 +234,7 @@ class _Run:
             lengths,
             sums,
             switched,
+            *self.crew.helpers_for(LINE_COST * change.size, going.size - 1),
         )
         self.theta[:, going] += lengths * steps
         self.losses[going] = sums + self._penalty(self.theta[:, going])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..c_bytes import ALIGNED, TOGETHER, Table, code_bytes, laid_out, smallest_item
+from ..c_bytes import Table, laid_out, preparation_code, smallest_item
 from .program import Array, Preparation, Step
 from .steps import FUNCTIONS
 
@@ -103,10 +103,14 @@ def c_parts(preparation: Preparation, functions: int) -> list[str]:
     steps = [f"{step.kind}{' by places' * bool((np.diff(step.inputs) != 1).any())}" for step in preparation.steps]
     names = ["all", *["function of a row"] * functions, *["words"] * ("word" in kinds)]
     names += [*(f"column of {kind}s" for kind in kinds), *steps]
-    names += [f"function {name}" for name in FUNCTIONS if _is_called(name, preparation)]
-    return [f"table in {c_real(preparation)}: {name}" for name in names]
+    return names + [f"function {name}" for name in FUNCTIONS if _is_called(name, preparation)]
 
 
-def c_bytes_of(preparation: Preparation, functions: int = 3) -> int:
-    """Return the most bytes that a preparation adds to a model in C, with so many functions of a raw row."""
-    return laid_out(c_tables(preparation)) + ALIGNED + code_bytes(c_parts(preparation, functions)) - TOGETHER
+def c_code_of(preparation: Preparation, functions: int = 3) -> int:
+    """Return the most bytes of a preparation's code in C, with functions of labels, scores and probabilities."""
+    return preparation_code(f"table in {c_real(preparation)}", c_parts(preparation, functions))
+
+
+def c_bytes_of(preparation: Preparation) -> int:
+    """Return the most bytes that a preparation adds to a model in C."""
+    return laid_out(c_tables(preparation)) + c_code_of(preparation)

@@ -124,9 +124,9 @@ class ColumnsOf:
         """Return the names or numbers of the columns; columns that no selector takes are named in a warning."""
         kinds = self.kinds(X)
         if self.kind == "number":
-            left = [f"{name!r} {kind.reason}" for name, kind in kinds.items() if kind.reason]
-            if left:
-                warn_user(f"columns that are left out: {'; '.join(left)}")
+            left_out = [f"{name!r} {kind.reason}" for name, kind in kinds.items() if kind.reason]
+            if left_out:
+                warn_user(f"columns that are left out: {'; '.join(left_out)}")
         return [name for name, kind in kinds.items() if kind.name == self.kind]
 
     def kinds(self, X: Any) -> dict[Any, Kind]:

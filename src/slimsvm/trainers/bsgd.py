@@ -168,7 +168,7 @@ class ValueDescent(Learner):
         """Return the targets as they are."""
         return targets[:, 0]
 
-    def read_block(self, block: Rows, own: Array, weights: Array) -> None:
+    def read_block(self, block: Rows, values: Array, weights: Array) -> None:
         """Learn from the rows of a block with these targets, one row after the other."""
         pool: Matrix = stacked(self.points, block.take(np.arange(block.n)))
         self.evaluate(block, pool)
@@ -177,7 +177,9 @@ class ValueDescent(Learner):
             value, weight = float(self.outputs[0, row]) / scale, float(weights[row])
             move = self._novelty(value, weight, scale)
             if self.start.nu is None:
-                move = self._regression(float(own[row]) - self.offset - value, weight, scale, float(self.within[row, row]))
+                move = self._regression(
+                    float(values[row]) - self.offset - value, weight, scale, float(self.within[row, row])
+                )
             self.seen += 1
             if move:
                 self.wrong += 1

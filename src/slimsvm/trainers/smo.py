@@ -162,9 +162,9 @@ class SMO(BinaryTrainer):
             if pairs.task.run.over:
                 return
             first, others = classes.tasks[number]
-            found = classes.solve(first, others, self.tol, Limits(self.max_iter).iterations)
-            pairs.store_class(first, found, self.tol)
-            pairs.task.run.record(gap=float(found.gap.max()))
+            solved = classes.solve(first, others, self.tol, Limits(self.max_iter).iterations)
+            pairs.store_class(first, solved, self.tol)
+            pairs.task.run.record(gap=float(solved.gap.max()))
 
         rows.share_out(solve, len(classes.tasks))
 
@@ -221,5 +221,5 @@ def _handed_over(run: SmoState, dual: Callable[[], Array]) -> Iterator[None]:
     except KeyboardInterrupt:
         if not run.steps:
             raise
-        found = Solution(dual(), run.bias(), run.steps, run.gap, Status.INTERRUPTED)
-        raise TrainingInterrupted(found) from None
+        solution = Solution(dual(), run.bias(), run.steps, run.gap, Status.INTERRUPTED)
+        raise TrainingInterrupted(solution) from None

@@ -241,13 +241,13 @@ def compress(
     columns = names_of(big)
     more = (label, X.shape[1], columns, cells_of(big))
     tests, held_out = (read_test_rows(path, task_of(big), *more) for path in (test, validation))
-    own = own_settings(task_of(big), **settings)
+    of_task = own_settings(task_of(big), **settings)
     if held_out is not None:
-        own |= {"X_val": held_out[0], "y_val": held_out[1]}
-    seed = own.pop("random_state", 0)
+        of_task |= {"X_val": held_out[0], "y_val": held_out[1]}
+    seed = of_task.pop("random_state", 0)
     with progress() as report:
         small, interrupted = finished_or_best(
-            lambda: compress_within(Run(report), big, X, y, reducer=method, random_state=seed, **own),
+            lambda: compress_within(Run(report), big, X, y, reducer=method, random_state=seed, **of_task),
             keep,
         )
     _write_model(small, output, X, y, tests, interrupted, as_ours(big))

@@ -32,10 +32,10 @@ def make_methods(
     if isinstance(given, str):
         given = [given]
     if isinstance(given, Mapping):
-        found = [_from_settings(name, settings, task) for name, settings in given.items()]
+        chosen = [_from_settings(name, settings, task) for name, settings in given.items()]
     else:
-        found = [method_of(name) for name in dict.fromkeys(given)]
-    others = [_limited(method, time_limit) for method in found if method.name != FULL]
+        chosen = [method_of(name) for name in dict.fromkeys(given)]
+    others = [_limited(method, time_limit) for method in chosen if method.name != FULL]
     return [Method(FULL, {"trainer": "smo"}, budgeted=False), *others]
 
 

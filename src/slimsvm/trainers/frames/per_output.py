@@ -47,6 +47,7 @@ class Solution:
     gap: float  # distance from the optimum, in the trainer's own measure
     status: Status
     draws: int = 0  # the rows learned from, repeated ones and those of the start too, where steps get shorter with them
+    outputs: Annotated[Array, floats("n")] | None = None  # of the model on the problem's rows, where they are worth keeping
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -79,8 +80,8 @@ class BinaryTrainer(Trainer):
         if isinstance(outputs, Pairs) and start is None:
             self.solve_together(outputs)
             outputs.begun = outputs.done
-        left = outputs.unsolved()
-        rngs = task.rng.spawn(q) if left.size else []
+        unsolved = outputs.unsolved()
+        rngs = task.rng.spawn(q) if unsolved.size else []
 
         def train(column: int) -> None:
             rows, y = outputs.problem(column)
@@ -114,9 +115,9 @@ class BinaryTrainer(Trainer):
 
         few_rows = WORKING_SETS * (getattr(self, "working_set", None) or task.rows.working_set)
         if q > 1 and outputs.largest() <= min(few_rows, task.rows.n - 1):
-            task.rows.share_out(lambda number: train(int(left[number])), left.size)
+            task.rows.share_out(lambda number: train(int(unsolved[number])), unsolved.size)
         else:
-            for column in left.tolist():
+            for column in unsolved.tolist():
                 train(column)
         return outputs.fit()
 
@@ -129,6 +130,7 @@ class _Outputs:
         self.task, self.bias, self.gap = task, np.zeros(q), np.zeros(q)
         self.steps, self.draws = np.zeros((2, q), dtype=np.int64)
         self.status: list[Status | None] = [None] * q
+        self.outputs: Array | None = None  # of the output stored last
         self.done = self.begun = 0
 
     def problem(self, column: int) -> tuple[Array, Array]:
@@ -148,6 +150,7 @@ class _Outputs:
         self.keep(column, solution.dual)
         self.bias[column], self.steps[column], self.gap[column] = solution.bias, solution.steps, solution.gap
         self.status[column], self.draws[column] = solution.status, solution.draws
+        self.outputs = solution.outputs
         self.done += 1
 
     def unsolved(self) -> Array:
@@ -158,7 +161,9 @@ class _Outputs:
         """Return the result of all outputs."""
         model, dual, support = self.model()
         status = Status.worst({status for status in self.status if status is not None})
-        return Fit(model, status, int(self.steps.sum()), dual, float(self.gap.max()), support=support, draws=self.draws)
+        known = self.outputs[:, None] if self.outputs is not None and self.bias.size == 1 else None
+        more = {"support": support, "draws": self.draws, "outputs": known}
+        return Fit(model, status, int(self.steps.sum()), dual, float(self.gap.max()), **more)
 
 
 class _Columns(_Outputs):
