@@ -68,8 +68,8 @@ WORDS: list[list[Any]] = [
     [SimpleImputer(strategy="most_frequent"), OneHotEncoder(sparse_output=False, handle_unknown="ignore")],
 ]
 DATES: list[list[Any]] = [[], [FunctionTransformer(days), StandardScaler()]]
-#: bytes of a gap between tables
-GAP = 32
+#: bytes of a gap between tables, and of what other functions of a model need beside the preparation
+GAP = 96
 #: columns of numbers, words and dates
 COUNTS = ((2, 1, 1), (7, 4, 2))
 
