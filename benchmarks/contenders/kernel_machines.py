@@ -41,6 +41,8 @@ USUAL_C = 10.0
 VALIDATION_ROWS = 4096
 #: the kernels that slim chooses from
 KERNELS: dict[str, type[Kernel]] = {"rbf": RBF, "laplacian": Laplacian}
+#: the most standard deviations between the two values of a feature
+MOST_SPREADS = 4.0
 #: bytes of a scaler in front of a model, for each feature and for its code
 SCALER_BYTES, SCALER_CODE = 8, 64
 #: seconds that are left when slim's search ends, for its last step and the C
@@ -84,8 +86,14 @@ def _range_rows(data: Data) -> Array:
 
 
 def _powers_of_two(X: Array) -> Array:
-    """Return a scale for each feature, a power of 2, by which factors can be divided without rounding."""
+    """Return a scale for each feature, a power of 2, by which factors can be divided without rounding.
+
+    A rare feature of two values is not made large: coarse tables would multiply its rounding.
+    """
     spread = X.std(axis=0, dtype=np.float64)
+    low, high = X.min(axis=0), X.max(axis=0)
+    two = ((low == X) | (high == X)).all(axis=0)
+    spread = np.where(two, np.maximum(spread, (high - low) / MOST_SPREADS), spread)
     return np.exp2(np.rint(np.log2(np.where(spread > 0, spread, 1.0))))
 
 
@@ -97,8 +105,8 @@ class SlimContender(Contender):
 
     def choices(self) -> dict[str, Sequence[Any]]:
         """Return the metrics, and widths of a fixed kernel; slim itself chooses decay, size, rank and bits."""
-        fixed = {"gamma": (1.0, 4.0, 0.25)} if "fixed" in self.metrics else {}
-        return {"metric": self.metrics} | fixed
+        widths: dict[str, Sequence[Any]] = {"gamma": (1.0, 4.0, 0.25)} if "fixed" in self.metrics else {}
+        return {"metric": self.metrics, **widths}
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
         """Return the model that fills the bytes. Factors take in the scale of the rows; others need a scaler in front."""

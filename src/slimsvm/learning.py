@@ -54,7 +54,7 @@ class Learning:
         try:
             if self.rng["state"]["inc"] % 2 != 1:
                 raise ValueError("its increment is even")
-            bits.state = dict(self.rng)
+            bits.state = dict(self.rng)  # type: ignore[assignment]
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"it has no random generator of a stream ({error})") from error
         return np.random.Generator(bits)

@@ -8,8 +8,8 @@ from slimsvm._core import core
 from slimsvm.kernels import RBF
 from slimsvm.rows import curvatures as module
 from slimsvm.rows.curvatures import CompiledCurvatures, RunningCurvatures
-from slimsvm.rows.gaussian_sums import GaussianSums
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.host_matrix import GaussianSums
 from slimsvm.rows.threads import Crew
 
 

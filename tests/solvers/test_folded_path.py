@@ -10,8 +10,7 @@ import pytest
 from slimsvm._core import core
 from slimsvm.kernels import RBF
 from slimsvm.rows.homes import open_rows
-from slimsvm.rows.host import HostRows
-from slimsvm.rows.matrix import in_memory
+from slimsvm.rows.host import HostRows, in_memory
 from slimsvm.rows.threads import Spaces
 from slimsvm.solvers.folded_path import FoldedPath, FoldedProblem, FoldedRule, Memory, Solved
 from slimsvm.solvers.smo import SmoState

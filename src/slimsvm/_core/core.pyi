@@ -66,6 +66,9 @@ class KernelPass:
         values: NDArray[Any] | None = None,
         symmetric: bool = False,
     ) -> None: ...
+    def fill_rows(
+        self, strips: Strips, team: Team | None, helpers: int, values: NDArray[Any], which: NDArray[intp]
+    ) -> None: ...
     def add_near(
         self,
         starts: NDArray[intp],
@@ -119,14 +122,14 @@ def fill_sparse(
     features: NDArray[int32],
 ) -> None: ...
 def panels_of(points: NDArray[Any], out: NDArray[Any], first: int, last: int) -> None: ...
-def copy_to_rows(tile: NDArray[Any], rows: NDArray[Any], which: NDArray[intp], start: int) -> None: ...
 def sum_rows(
     rows: NDArray[float32],
     which: NDArray[intp],
     v: NDArray[float32],
-    start: int,
-    stop: int,
     out: NDArray[float64],
+    strip: int,
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
 def smo(
     K: NDArray[floating],

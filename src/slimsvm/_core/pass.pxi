@@ -76,6 +76,51 @@ cdef void strip_job(Shared *shared, int64_t most) noexcept nogil:
             mirror(<float *>want.values, want.stride, want.start, want.stop, shared.n)
 
 
+cdef struct FillJob:
+    Shared shared
+    const Pass *form
+    bint double
+    Py_ssize_t size, panels  # of a number
+    const Py_ssize_t *which
+    char *values
+    int failed
+
+
+cdef void fill_job(Shared *shared, int64_t most) noexcept nogil:
+    """Evaluate some strips of rows, and copy them to the lines of points."""
+    cdef FillJob *job = <FillJob *>shared
+    cdef Wanted want
+    cdef Py_ssize_t turn, j, m = job.form.points
+    cdef void *tile = malloc(shared.size * m * job.size)
+    memset(&want, 0, sizeof(Wanted))
+    want.last_panel, want.columns, want.values, want.stride = job.panels, SUMMED, tile, m
+    for turn in range(most):
+        want.start = want.values_from = taken(&shared.next, shared.size)
+        want.stop = min(want.start + shared.size, shared.n)
+        if want.start >= want.stop:
+            break
+        if tile == NULL or evaluated(job.form, job.double, &want):
+            job.failed = 1
+            break
+        if job.size == sizeof(double):
+            turned(<double *>tile, want.stop - want.start, m, job.which, <double *>job.values + want.start, shared.n)
+        else:
+            turned(<float *>tile, want.stop - want.start, m, job.which, <float *>job.values + want.start, shared.n)
+    free(tile)
+
+
+cdef void turned(const real *tile, Py_ssize_t rows, Py_ssize_t m, const Py_ssize_t *which, real *out, Py_ssize_t stride) noexcept nogil:
+    """out[which[j], i] <- tile[i, j], in squares that fit in the processor's nearest cache."""
+    cdef Py_ssize_t top, left, i, j
+    cdef real *line
+    for top in range(0, rows, 16):
+        for left in range(0, m, 16):
+            for j in range(left, min(left + 16, m)):
+                line = out + which[j] * stride
+                for i in range(top, min(top + 16, rows)):
+                    line[i] = tile[i * m + j]
+
+
 cdef class KernelPass:
     """K(rows, points) for strips of rows, in the precision of the rows, or as floats from double inner products (`narrow`).
 
@@ -237,6 +282,32 @@ cdef class KernelPass:
         finally:
             if values is not None:
                 PyBuffer_Release(&view)
+        if job.failed:
+            raise MemoryError("no memory for a tile of kernel values")
+
+    def fill_rows(self, Strips strips, Team team, int helpers, values, const Py_ssize_t[::1] which):
+        """values[which[j], i] <- K_ij for all rows i: a line for each point."""
+        cdef FillJob job
+        cdef Py_buffer view
+        cdef Py_ssize_t j
+        same(strips.n, self.n)
+        same(which.shape[0], self.count)
+        memset(&job, 0, sizeof(FillJob))
+        kind = b"d" if self.double and not self.pass_.narrow else b"f"
+        PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+        try:
+            if kind_of(&view) != kind[0] or view.ndim != 2 or view.shape[1] != self.n:
+                raise ValueError(f"lines of {self.n} numbers of the kind {kind.decode()!r} are needed, not {values.shape}")
+            for j in range(self.count):
+                if not 0 <= which[j] < view.shape[0]:
+                    raise IndexError(f"line {which[j]} of {view.shape[0]}")
+            if not self.count:
+                return
+            job.form, job.double, job.size, job.which, job.values = &self.pass_, self.double, view.itemsize, &which[0], <char *>view.buf
+            job.panels = self.panels
+            strips.share(fill_job, &job.shared, team, helpers)
+        finally:
+            PyBuffer_Release(&view)
         if job.failed:
             raise MemoryError("no memory for a tile of kernel values")
 

@@ -158,11 +158,9 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         return given, *weighted_rows(given, y, sample_weight)
 
     def _width(self, X: Any, weights: Array | None) -> float:
-        """Return gamma as a number."""
         return resolve_gamma(self.gamma, X, weights)
 
     def _check_rows(self, kernel: Kernel, X: Any) -> None:
-        """Raise ValueError if the kernel is not defined for a row."""
         kernel.check_rows(X)
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
@@ -170,7 +168,6 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         raise NotImplementedError
 
     def _outputs(self, X: Matrix) -> Array:
-        """Return the outputs of each row, (n, q)."""
         return self._read(X, lambda outputs: outputs)
 
     def _read(self, X: Matrix, read: Callable[[Array], Array]) -> Array:
@@ -184,11 +181,9 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         return np.concatenate([read(self._outputs_of(X[block])) for block in blocks(X.shape[0], count)])
 
     def _on_host(self) -> bool:
-        """Return whether kernel values are computed on the host."""
         return resolve_device(self.device) == "cpu"
 
     def _outputs_of(self, X: Matrix) -> Array:
-        """Return the outputs of checked rows."""
         if self.device == "cpu" or self._on_host():  # the first alone is quick, for a single row
             return self.model_(X)
         return outputs_there(self, X)
@@ -323,7 +318,6 @@ def _checkpoint(estimator: Any, problem: Problem) -> CheckpointFile | None:
 
 
 def _complete(estimator: Any) -> bool:
-    """Return whether a fit needs no more time."""
     path = estimator.path_
     return estimator.status_ not in CUT_SHORT and (path is None or path.status not in CUT_SHORT)
 

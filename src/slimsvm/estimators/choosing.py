@@ -234,12 +234,10 @@ def check_fold(fold: int, classes: Array) -> None:
 
 
 def _name(settings: Settings) -> str:
-    """Return the name of a cell in a checkpoint."""
     return _words(settings)
 
 
 def _words(settings: Settings) -> str:
-    """Return settings as text."""
     return ", ".join(f"{name} {_value(value)}" for name, value in settings.items())
 
 

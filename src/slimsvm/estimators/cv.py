@@ -54,7 +54,6 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
     epsilons: Any = None
 
     def _given(self) -> Any:
-        """Return the estimator whose settings are used."""
         return self._default() if self.estimator is None else self.estimator
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]) -> Any:
@@ -225,7 +224,6 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         self.C_, self.kernel_ = self.best_params_["C"], self.best_params_["kernel"]
 
     def _fit_best(self, X: Any, y: Any, sample_weight: Any, deadline: Deadline) -> None:
-        """Fit the best cell to all rows."""
         best = clone(self._given()).set_params(**self.best_params_)
         limit = best.time_limit
         if deadline.left is not None:
@@ -296,7 +294,6 @@ def _takes_weights(scorer: Any) -> bool:
 
 
 def _routes() -> bool:
-    """Return whether scikit-learn's metadata routing is on."""
     return bool(get_config()["enable_metadata_routing"])
 
 
@@ -572,6 +569,5 @@ class SlimSVRCV(RegressorMixin, _Choice):
         return self._fit(X, y, sample_weight, params)
 
     def _choose(self, table: dict[str, Any]) -> None:
-        """Set the best cell."""
         super()._choose(table)
         self.epsilon_ = self.best_params_.get("epsilon", self._given().epsilon)

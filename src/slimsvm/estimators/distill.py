@@ -18,10 +18,9 @@ from ..importers.around import make_scaler, resolve_scale
 from ..kernels import Array
 from ..tables.preparation import is_table, table_preparation
 from ..text import short, warn_user
-from .near_rows import rows_near
 from .svc import SlimSVC
 from .svr import SlimSVR, in_units_of
-from .teachers import Softener, Teacher, folds_of, out_of_fold
+from .teachers import Softener, Teacher, folds_of, out_of_fold, rows_near
 from .validation import seed_of
 
 #: students are compared on one fold of FOLDS, and on more folds until there are ENOUGH_ROWS validation rows. More of them:
@@ -387,7 +386,6 @@ class _Trial:
         return [] if made is None else [made]
 
     def _weights(self, count: int) -> Array:
-        """Return the weights of the validation rows of the first folds."""
         return np.concatenate([self.rows.weights[lesson.validation] for lesson in self.lessons[:count]])
 
     def _error(self, name: str) -> float:
@@ -465,7 +463,6 @@ def _losses(predicted: Array, labels: Array, rows: _Rows) -> Array:
 
 
 def _stacked(X: Any, more: Any) -> Any:
-    """Return rows of both."""
     if issparse(X):
         return sparse_vstack([X, more]).tocsr()
     if isinstance(X, np.ndarray):

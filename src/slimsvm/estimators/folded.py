@@ -13,7 +13,7 @@ from ..kernels import Array, Kernel, Matrix
 from ..model import Expansion, Status
 from ..pairs import PairCoefficients, PairTargets, pairs_of
 from ..rows.homes import open_rows
-from ..rows.matrix import in_memory
+from ..rows.host import in_memory
 from ..rows.protocol import Meter, Rows
 from ..rows.threads import Spaces, blocks, thread_count
 from ..run import Run, silent

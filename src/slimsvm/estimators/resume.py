@@ -37,7 +37,7 @@ from ..trainers.frames.online import OnlineTrainer
 from .streams import Stream
 
 #: the version of the states in a file; raised when a method's states change
-FORMAT = 5
+FORMAT = 6
 #: rows that are hashed at a time
 HASHED_ROWS = 1 << 14
 #: parameters that may differ between the run that wrote a checkpoint and the run that continues
@@ -232,7 +232,6 @@ def fingerprint(X: Matrix, *columns: Array) -> str:
 
 
 def _words(value: Any) -> str:
-    """Return a setting as text that is the same in every process."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         inner = {field.name: _words(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return f"{type(value).__name__}({inner})"

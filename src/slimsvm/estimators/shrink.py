@@ -143,7 +143,6 @@ def synthetic_rows(model: Expansion, rng: np.random.Generator) -> Matrix:
 
 
 def _neighbours(points: Matrix, chosen: Array, rng: np.random.Generator) -> Array:
-    """Return for each chosen point one of its nearest neighbours."""
     count = min(NEIGHBOURS, points.shape[0] - 1)
     near = NearestNeighbors(n_neighbors=count).fit(points).kneighbors(return_distance=False)
     return near[chosen, rng.integers(count, size=chosen.size)]
@@ -322,7 +321,6 @@ def _labels(source: Imported, X: Matrix, y: Any) -> Array:
 
 
 def _check_labels(y: Array, classes: Array) -> None:
-    """Raise ValueError for labels that the model does not know."""
     strange = np.setdiff1d(y, classes)
     if strange.size:
         raise ValueError(f"y has labels {strange[:5].tolist()} that the model does not know; it knows {classes.tolist()}")
@@ -354,7 +352,6 @@ def _coding(goal: Goal, reducer: Any, multiclass: str | None) -> Goal:
 
 
 def _status_of(model: Any) -> Status:
-    """Return how the training of a fitted model ended."""
     if isinstance(model, KernelMachine):
         return getattr(model, "status_", Status.CONVERGED)
     return Status.MAX_ITER if getattr(model, "fit_status_", 0) else Status.CONVERGED

@@ -94,7 +94,6 @@ def _classes(
 
 
 def _begin(estimator: Any, X: Matrix) -> tuple[Any, Kernel]:
-    """Return the trainer and the kernel of a stream whose first rows are X."""
     if not X.shape[0]:
         raise ValueError("all rows of the first batch have weight 0; give a first batch with positive weights")
     gamma = resolve_gamma(estimator.gamma, X)
@@ -103,7 +102,6 @@ def _begin(estimator: Any, X: Matrix) -> tuple[Any, Kernel]:
 
 
 def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array, weights: Array, goal: Goal) -> Task:
-    """Return the task on the rows of a batch."""
     kernel.check_rows(X)
     known = np.append(weights, 1.0)  # rows of other batches may have weight 1
     check_weights(trainer, known)

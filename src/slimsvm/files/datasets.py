@@ -241,7 +241,6 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
 
 
 def _npz_csr(arrays: dict[str, Array], names: list[str], split: str) -> csr_array:
-    """Return the sparse X."""
     if "data" not in arrays:
         raise ValueError(f"it has no rows, X or X_{split}; it has {names[:20]}")
     missing = [piece for piece in ("indices", "indptr", "shape") if piece not in arrays]
@@ -276,7 +275,6 @@ def _check_finite(values: Matrix, name: str) -> None:
 
 
 def _place_of(values: csr_array, entry: int) -> list[int]:
-    """Return the row and the column of an entry."""
     return [int(np.searchsorted(values.indptr, entry, side="right")) - 1, int(values.indices[entry])]
 
 

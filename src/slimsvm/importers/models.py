@@ -67,7 +67,6 @@ def _goal_of(svm: Any) -> Goal:
 
 
 def _costs(svm: Any) -> dict[str, Any]:
-    """Return the parameters that only some of the estimators have."""
     if isinstance(svm, OneClassSVM):
         return {"nu": float(svm.nu)}
     if isinstance(svm, SVR | NuSVR):
@@ -250,7 +249,6 @@ def import_kernel_ridge(ridge: Any) -> Imported:
 
 
 def _name(ridge: Any) -> Any:
-    """Return the kernel's name, or a function of two sets of rows."""
     if callable(ridge.kernel):  # a function of two rows
         return partial(pairwise_kernels, metric=ridge.kernel, **(ridge.kernel_params or {}))
     name = {"polynomial": "poly"}.get(ridge.kernel, ridge.kernel)

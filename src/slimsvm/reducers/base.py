@@ -161,7 +161,6 @@ def _exhaust(items: Iterator[Item], use: Callable[[Item], None]) -> Status | Non
 
 
 def _status(steps: Sequence[Step], sizes: Sequence[int], run: Run) -> Status:
-    """Return the status of a method that returned none."""
     if max((step.size for step in steps), default=0) >= sizes[-1]:
         return Status.BUDGET
     return Status.TIME_LIMIT if run.over else Status.EXHAUSTED

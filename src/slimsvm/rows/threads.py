@@ -25,6 +25,8 @@ SMALLEST_STRIP = 128
 ALIGNED = 64
 #: multiply-adds that are worth waking another thread for compiled work; fewer: waking takes longer than the work
 HELPER_WORK = 1 << 22
+#: multiply-adds that take as long as reading a kernel value from memory
+READ_COST = 8
 #: the most threads, for machines that count wrong
 MOST_THREADS = 1024
 #: the most threads that wheels of OpenBLAS are built for; as many are no limit

@@ -33,9 +33,11 @@ MOST_PLACES = 1 << 26
 SMALL_WORK = 1 << 22
 #: multiply-adds of a strip, less than a millisecond, and the least and most rows of it; more: threads wait longer for the
 #: last one
-STRIP_WORK, LEAST_ROWS, MOST_ROWS = 1 << 24, 24, 2048
+STRIP_WORK, LEAST_ROWS, MOST_ROWS = 1 << 24, 96, 2048
 #: multiply-adds after which Ctrl-C is looked for
 TURN_WORK = 1 << 31
+#: rows of a strip whose values are copied to lines of points; more: longer waits for the last thread
+FILL_STRIP = 128
 #: rows of a strip of outputs of several classes; more: fewer threads at work
 CLASS_ROWS = 96
 #: rows and points of a tile of a kernel that is a Python function
@@ -87,6 +89,16 @@ class Tiles:
     def spread(self, V: Array | None = None, out: Array | None = None, values: Array | None = None) -> None:
         """Do what `run` does for all rows, in threads."""
         self.each_strip(lambda rows: self.run(rows, V, out, values))
+
+    def fill(self, lines: Array, which: Array) -> None:
+        """Set lines[which[j]] to the kernel values of point j and all rows."""
+
+        def work(rows: slice) -> None:
+            K = np.empty((rows.stop - rows.start, self.B.count), self.dtype)
+            self.run(rows, values=K)
+            lines[which, rows] = K.T
+
+        self.each_strip(work)
 
     def gram(self, out: Array | None = None) -> Array:
         """Return K(A, A) for tiles whose points are their rows; values below the diagonal are those above it."""
@@ -175,6 +187,12 @@ class CompiledTiles(Tiles):
         count = self.A.count
         strips = core.Strips(count, size, max(TURN_WORK // (size * self.work + 1), 1))
         self.compiled.run_strips(strips, *self.crew.helpers_for(count * self.work, (count - 1) // size), **wanted)
+
+    def fill(self, lines: Array, which: Array) -> None:
+        count = self.A.count
+        strips = core.Strips(count, FILL_STRIP, TURN_WORK // (FILL_STRIP * self.work + 1) + 1)
+        helpers = self.crew.helpers_for(count * self.work, (count - 1) // FILL_STRIP)
+        self.compiled.fill_rows(strips, *helpers, lines, which)
 
     def gram(self, out: Array | None = None) -> Array:
         """Return K(A, A), from the values above the diagonal: they are symmetric to the last bit."""

@@ -117,7 +117,6 @@ class FoldPaths:
         return self.average
 
     def _full_of(self, number: int) -> Expansion | None:
-        """Return the full model that a fold's small models follow."""
         return self.fulls[number] if self.fulls else self.full
 
     @property

@@ -193,7 +193,6 @@ def _time(estimator: Any, problem: Problem, around: Around, model: Expansion) ->
 
 
 def _model_like(problem: Problem, size: int) -> Expansion:
-    """Return a model of that size."""
     places, outputs = np.arange(size) % problem.X.shape[0], problem.goal.outputs
     points = problem.ids[places][:, None] if isinstance(problem.kernel, Precomputed) else problem.X[places]
     return Expansion(problem.kernel, points, np.ones((size, outputs)), np.zeros(outputs))

@@ -73,8 +73,9 @@ class Selection:
     @property
     def full_problem(self) -> Problem:
         """The problem of the full model."""
-        other_coding = self.full_goal is not None and not self.problem.goal.real  # values are in the units of this problem
-        return replace(self.problem, goal=self.full_goal) if other_coding else self.problem
+        if self.full_goal is None or self.problem.goal.real:  # values are in the units of this problem
+            return self.problem
+        return replace(self.problem, goal=self.full_goal)
 
     @property
     def follow(self) -> bool:
@@ -159,11 +160,9 @@ class Selection:
         return replace(self, problem=problem, judge=replace(self.judge, units=units))
 
     def _model_inside(self, full: Expansion) -> Expansion:
-        """Return a full model in the units of the labels."""
         return self.judge.units.model_inside(full) if self.problem.goal.real else full
 
     def _outside(self, model: Expansion, path: Path | None) -> Found:
-        """Return a model and its path in the user's unit."""
         if self.problem.goal.real:
             units = self.judge.units
             model, path = units.model_outside(model), None if path is None else units.path_outside(path)

@@ -177,7 +177,7 @@ class SMO(BinaryTrainer):
             case Novelty():
                 return self._solve_one_class(problem, problem.goal.nu, limit)
             case Regression():
-                return self._solve_regression(problem, problem.goal.epsilon, limit)
+                return self._solve_regression(problem, np.asarray(problem.goal.epsilon).item(), limit)
         kind = SmoState if self.bias else NoBiasState
         run = kind(problem.rows, problem.y, self.C * problem.weights, self, newton=self.newton, run=self._run(problem))
         if not _restored(run, problem) and problem.start is not None:

@@ -180,7 +180,6 @@ def facts(model: Any) -> list[tuple[str, str]]:
 
 
 def _metric(expansion: Any) -> list[tuple[str, str]]:
-    """Return the facts of a learned metric."""
     if expansion.metric is None:
         return []
     parts = {"factors of features": expansion.metric.factors, "widths of points": expansion.metric.widths}
@@ -188,7 +187,6 @@ def _metric(expansion: Any) -> list[tuple[str, str]]:
 
 
 def _features(count: int, names: tuple[str, ...] | None) -> str:
-    """Return the number of features, and their names."""
     return f"{count:,}" if names is None else f"{count:,}: {', '.join(names[:MOST_NAMES])}{' …' * (count > MOST_NAMES)}"
 
 
@@ -197,7 +195,6 @@ def _classes(classes: Any) -> str:
 
 
 def _machine(model: Any) -> Any:
-    """Return the kernel machine inside a model, as an estimator of slimsvm."""
     from ...estimators import imported, machine_of
     from ...importers.around import unwrapped
 

@@ -111,7 +111,7 @@ def _write(result: TuningResult, output: Path, table: Path | None, X: Any, y: An
     with saying_what_was_written(output):
         save(model, output)
         if table is not None:
-            write_whole(table, [lines([result.results_, *zip(*result.results_.values(), strict=True)])])
+            write_whole(table, [lines([list(result.results_), *zip(*result.results_.values(), strict=True)])])
         if interrupted:
             raise StoppedEarly(f"interrupted; the best model found so far is in {output}")
         settings = [

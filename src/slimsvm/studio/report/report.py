@@ -229,7 +229,6 @@ def make_study(
 
 
 def _test_size(row: Row) -> float:
-    """Return the share of the rows that was kept for testing."""
     share = settings_of(row).get("test_size", 0.25)
     if not isinstance(share, float) or not 0 < share < 1:
         raise ValueError(f"the settings of the trade-off have the test_size {short(share)}, which is no share of the rows")

@@ -68,13 +68,11 @@ def _from_settings(name: str, settings: Mapping[str, Any], task: TaskKind) -> Me
 
 
 def _keeps_budget(trainer: Any) -> bool:
-    """Return whether a trainer keeps to a budget during training."""
     kind = TRAINERS.get(trainer) if isinstance(trainer, str) else trainer
     return is_dataclass(kind) and "budget" in {field.name for field in fields(kind)}
 
 
 def _limited(method: Method, seconds: float | None) -> Method:
-    """Return the method with a time limit for its reducer."""
     reducer = method.settings.get("reducer")
     if seconds is None or reducer is None:
         return method

@@ -168,7 +168,6 @@ def _runs(methods: Sequence[Method], budgets: Sequence[int | str], seeds: Sequen
 
 
 def _machine() -> dict[str, Any]:
-    """Return the computer and the versions that make a row."""
     return {
         "slimsvm": version("slimsvm"),
         "python": platform.python_version(),

@@ -154,7 +154,6 @@ def _stretch(scaler: Any, n_features: int) -> Array:
 
 
 def _unit_of_gamma(kernel: Any, X: Matrix, scaler: Any, rng: np.random.Generator) -> float:
-    """Return the kernel width around which others are tried."""
     pairs = rng.integers(X.shape[0], size=(2, PAIRS))
     first, second = (X[rows] if scaler is None else scaler.transform(X[rows]) for rows in pairs)
     if kernel != "rbf":

@@ -143,13 +143,11 @@ def raise_interrupted(problem: Problem, search: Halving, constraint: Constraint)
 
 
 def _result(pipeline: Pipeline, best: Trial, table: dict[str, list[Any]], constraint: Constraint) -> TuningResult:
-    """Return the result with the settings of a trial."""
     settings = {**best.settings.parameters, "budget": best.effort.size}
     return TuningResult(pipeline, settings, best.error, table, constraint.met(best))
 
 
 def _fit_parameters(pipeline: Pipeline, sample_weight: Any) -> dict[str, Any]:
-    """Return the weights as parameters of the pipeline's fit."""
     return {} if sample_weight is None else {f"{pipeline.steps[-1][0]}__sample_weight": sample_weight}
 
 
@@ -285,7 +283,6 @@ def tune(
 
 
 def _whole_search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None]) -> WholeSearch:
-    """Return the search for a full model of these rows."""
     rows = make_rows(problem.X, problem.y, problem.weights, seed, real=problem.real)
     scalers = different_scalers(problem.template.kernel, problem.X, sparse=problem.sparse)
     tubes = problem.y if problem.real else None
@@ -308,7 +305,6 @@ def _search(
 
 
 def _best_trial(search: Halving, n_trials: int, max_error: float | None) -> Trial:
-    """Return the trial with the chosen settings."""
     settings = search.space.settings(n_trials, search.trials.seed)
     if max_error is not None:
         return find_smallest(search, settings, max_error)

@@ -142,7 +142,6 @@ class Lookup(Step):
 
 
 def _entries(starts: Array, values: Array) -> Array:
-    """Return the entry of each cell."""
     codes = np.where(np.isnan(values), -2, values).astype(np.intp) + 2
     return starts[:-1] + np.where(codes < np.diff(starts), codes, 1)
 
