@@ -33,7 +33,7 @@ from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
 from .calibrating import calibration_models, keep_calibration
 from .callbacks import CallbackSupportMixin, watched
-from .fitted import FittedModel, outputs_there, rows_equal_to
+from .fitted import FittedModel, outputs_on_device, rows_equal_to
 from .methods import (
     NestedSettings,
     check_methods,
@@ -186,7 +186,7 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
     def _outputs_of(self, X: Matrix) -> Array:
         if self.device == "cpu" or self._on_host():  # the first alone is quick, for a single row
             return self.model_(X)
-        return outputs_there(self, X)
+        return outputs_on_device(self, X)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes without the points on a device: they belong to this object and to this process."""

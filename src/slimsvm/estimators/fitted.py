@@ -25,7 +25,7 @@ class PlacedModel:
     points: PlacedPoints
 
 
-def outputs_there(estimator: Any, X: Matrix, most: int = MOST_PLACED) -> Array:
+def outputs_on_device(estimator: Any, X: Matrix, most: int = MOST_PLACED) -> Array:
     """Return the outputs of checked rows, (n, q), by the estimator's device. The points go with the estimator.
 
     Models with more than `most` coefficients are not kept there.

@@ -15,7 +15,7 @@ from .array_metric import MetricPoints
 from .backends import FLOAT32, FLOAT64, Backend, Held
 from .curvatures import FEW_ROWS, JITTER, MORE, RunningCurvature, RunningCurvatures, factor_definite, not_finite, running
 from .kernel_matrix import KernelMatrix
-from .protocol import Curvatures, Dual, Factor, Look
+from .protocol import Curvatures, Dual, Factor, WorkingBlock
 
 #: systems with at least this many unknowns are solved on the device; the host is faster with fewer
 LARGE_SYSTEM = 512
@@ -76,7 +76,7 @@ class ArrayMatrix(KernelMatrix):
         """Return curvatures of `count` outputs, on the device if it has float64."""
         return DeviceCurvatures(self, count) if self.on.has_float64 else RunningCurvatures(self, count)
 
-    def curvature_there(self, rows: Array, weights: Array, since: int = 0) -> Any:
+    def curvature_on_device(self, rows: Array, weights: Array, since: int = 0) -> Any:
         """Return `curvature` on the device."""
         return self._total(*self._squares(rows, weights, since)[:4])
 
@@ -131,7 +131,7 @@ class DeviceCurvatures:
     ) -> None:
         self.on, self.large_system = against.on, large_system
         bordered = partial(_bordered, self.on.xp)  # a method of this object would refer back to it: a cycle
-        self.each = [RunningCurvature(against, against.curvature_there, bordered, few_rows) for _ in range(count)]
+        self.each = [RunningCurvature(against, against.curvature_on_device, bordered, few_rows) for _ in range(count)]
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of each output's sum plus R: large ones on the device, others on the host."""
@@ -139,7 +139,7 @@ class DeviceCurvatures:
         if R.shape[0] < self.large_system:
             return [factor_definite(self.on.fetch(H), R) for H in sums]
         regulariser = self.on.send(R, self.on.sum_dtype)
-        return [factor_there(self.on, H + regulariser) for H in sums]
+        return [factor_on_device(self.on, H + regulariser) for H in sums]
 
 
 def _bordered(xp: Any, values: Any, border: Any) -> Any:
@@ -147,7 +147,7 @@ def _bordered(xp: Any, values: Any, border: Any) -> Any:
     return xp.concat([xp.concat([values, border[: values.shape[0], :]], axis=1), border.T], axis=0)
 
 
-def factor_there(on: Backend, total: Any) -> DeviceFactor:
+def factor_on_device(on: Backend, total: Any) -> DeviceFactor:
     """Return the factor of a matrix on the device, with the least ridge that makes it definite (`factor_definite`)."""
     unit = on.send(np.eye(total.shape[0]), on.sum_dtype)
     largest, share = float(on.xp.max(on.xp.linalg.diagonal(total))) or 1.0, JITTER
@@ -200,7 +200,7 @@ class ArrayDual:
         there = self.on.send(array, FLOAT64)
         return there if self.on.is_cuda else there.clone()
 
-    def look(self) -> Look:
+    def look(self) -> WorkingBlock:
         size = self.size
         self.rows.meter.add(size * size)
         if self.looks == 1:  # the first time, libraries choose their functions
@@ -216,7 +216,9 @@ class ArrayDual:
             self.torch.cuda.current_stream(self.on.device).synchronize()
         grow, shrink, twice = self.fetched[:3].tolist()
         v, working = self.fetched[3:].reshape(2, size)
-        return Look(max(grow + shrink, 0.0), 0.5 * twice, working.astype(np.int64), v, self.memory.reshape(size, size))
+        return WorkingBlock(
+            max(grow + shrink, 0.0), 0.5 * twice, working.astype(np.int64), v, self.memory.reshape(size, size)
+        )
 
     def _look(self) -> None:
         """Write the numbers of a look, the next working set and its block, on the device."""

@@ -252,7 +252,7 @@ class Dual:
 
 
 @dataclass(frozen=True)
-class Look:
+class WorkingBlock:
     """What a round of SMO needs of a dual problem: how far it is from its optimum, and a working set with its block.
 
     `v` is linear - K c of the working set. Its arrays are valid until the next look.
@@ -268,7 +268,7 @@ class Look:
 class DualVectors(Protocol):
     """The vectors of a dual problem in the home of its rows, where working sets are chosen."""
 
-    def look(self) -> Look:
+    def look(self) -> WorkingBlock:
         """Return the largest violation of optimality, the objective, and the next working set.
 
         That are the rows that violate most, in both directions, and rows of the last working set.

@@ -46,7 +46,7 @@ class KeptFactors:
 
     def keep(self, output: int, factor: Factor) -> None:
         """Keep a factor if it is large enough and there is memory for it."""
-        others = sum(kept.size**2 for number, kept in self.factors.items() if number != output)
+        others = sum(other.size**2 for number, other in self.factors.items() if number != output)
         if factor.size >= MANY and others + factor.size**2 <= self.most:
             self.factors[output] = factor
 
@@ -193,20 +193,20 @@ class _Run:
     def _factors_for(self, going: Array, residual: Array, number: int) -> list[Factor]:
         """Return the factor of each output's curvature: a kept one, or one for the rows that fall short now."""
         wanted, size = self.first + going, self.R.shape[0]
-        found = {c: factor for c in wanted if (factor := self.factors.get(c, size, number)) is not None}
-        new = np.array([c not in found for c in wanted])
+        factors = {c: factor for c in wanted if (factor := self.factors.get(c, size, number)) is not None}
+        new = np.array([c not in factors for c in wanted])
         made = self.curvatures.factors(wanted[new], residual[new], self.weights, self.R)
         for c, factor in zip(wanted[new], made, strict=True):
-            found[c] = factor
+            factors[c] = factor
             self.factors.keep(c, factor)
-        return [found[c] for c in wanted]
+        return [factors[c] for c in wanted]
 
     def _back(self, missing: Array) -> Array:
         """Return the products of kernel values with the weighted residuals of some outputs, (m, k)."""
         if missing.shape[0] >= MANY_OUTPUTS:  # one product with all rows is faster than one for each output
             return self.against.back(missing.T)
-        short = [np.flatnonzero(each) for each in missing]
-        return np.hstack([self.against.back(each[rows, None], rows) for each, rows in zip(missing, short, strict=True)])
+        short = [np.flatnonzero(part) for part in missing]
+        return np.hstack([self.against.back(part[rows, None], rows) for part, rows in zip(missing, short, strict=True)])
 
     def _move(self, going: Array, steps: Array, settings: NewtonSettings) -> Array:
         """Take each output's step to the lowest loss along it; return an estimate of the next step's gain.

@@ -55,9 +55,9 @@ class NoBiasState(SmoState):
         bordered[:n, :n] = block
         added = (np.append(y, y.dtype.type(1)), np.append(cap, 2 * MIDDLE), np.append(alpha, MIDDLE))
         slopes = np.append(v, v.dtype.type(0))
-        found = super().pair_steps(bordered, *added, slopes, goal, limit)
+        solution = super().pair_steps(bordered, *added, slopes, goal, limit)
         alpha[:], v[:] = added[2][:n], slopes[:n]
-        return found
+        return solution
 
     def begin_from(self, start: Array) -> None:
         """Start from coefficients, after moving them into this problem's box."""

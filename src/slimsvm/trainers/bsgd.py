@@ -45,9 +45,9 @@ def project(run: Learner) -> None:
     """
     m = run.size
     R = inverse_factor(run.among[:m, :m])  # V = R R'
-    own = _squares(R)
-    p = least(_squares(run.coef[:m]) / own, run.born[:m])
-    shares, leaving = -(R @ R[p]) / own[p], run.coef[p].copy()  # the share of p itself is -1
+    squares = _squares(R)
+    p = least(_squares(run.coef[:m]) / squares, run.born[:m])
+    shares, leaving = -(R @ R[p]) / squares[p], run.coef[p].copy()  # the share of p itself is -1
     run.coef[:m] += shares[:, None] * leaving
     run.outputs += leaving[:, None] * (shares @ run.against[:m])
     run.coef[p] = 0.0
