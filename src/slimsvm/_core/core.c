@@ -11,6 +11,12 @@
     int64_t smo_double_##suffix(const double **, const double *(*)(void *, ptrdiff_t), void *, const double *, ptrdiff_t, \
                              const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t,    \
                              double, double *);                                                                        \
+    int64_t settle_float_##suffix(const Settling *, Room *, double *, double *);                                       \
+    int64_t settle_double_##suffix(const Settling *, Room *, double *, double *);                                      \
+    void settle_float_##suffix##_moved(const Settling *, Room *, const double *);                                      \
+    void settle_double_##suffix##_moved(const Settling *, Room *, const double *);                                     \
+    void trim_##suffix(Room *);                                                                                        \
+    void advance_##suffix(const Settling *, const double *, const double *, double, double *, double *, double *);     \
     void smo_bounds_##suffix(ptrdiff_t, const double *, const double *, const double *, const double *, double *,      \
                              double *);                                                                                \
     void expansion_##suffix(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,             \
@@ -41,6 +47,12 @@
         rbf_row_##suffix,                                                                                              \
         smo_float_##suffix,                                                                                            \
         smo_double_##suffix,                                                                                           \
+        settle_float_##suffix,                                                                                         \
+        settle_double_##suffix,                                                                                        \
+        settle_float_##suffix##_moved,                                                                                 \
+        settle_double_##suffix##_moved,                                                                                \
+        trim_##suffix,                                                                                                 \
+        advance_##suffix,                                                                                              \
         smo_bounds_##suffix,                                                                                           \
         expansion_##suffix,                                                                                            \
         line_minimum_##suffix,                                                                                         \

@@ -101,6 +101,27 @@ typedef struct {
     const void *points;
 } Boxes;
 
+/* max linear'c - 1/2 c'K c, c = y alpha, 0 <= alpha <= cap, y'alpha constant, with f = K c. Row k is line and column line[k] of
+ * K; these columns are `ranges` of K's, each of `counts` columns from `starts` on. */
+typedef struct {
+    ptrdiff_t rows, stride, ranges;
+    const ptrdiff_t *line, *starts, *counts;
+    const void *K;
+    const double *linear, *y, *cap;
+    double *alpha, *f, tol;
+    int64_t max_steps;
+} Settling;
+
+/* Work space for a problem: `row` to `change` for each row, `work` for five numbers a row. `block` has lines of `most` kernel
+ * values for at most so many rows; the first `held` are those of the rows `place`, columns `column` of K, and slot[place[k]] is k,
+ * and -1 for other rows. `needed` rows at most were solved for at a time since `trim`. */
+typedef struct {
+    const void **row;
+    ptrdiff_t *near, *place, *column, *slot, held, most, needed;
+    double *cap, *alpha, *change;
+    void *work, *block;
+} Room;
+
 typedef struct {
     const char *name;
     ptrdiff_t (*near_box)(const double *, const double *, ptrdiff_t, const double *, ptrdiff_t, double, double *,
@@ -113,6 +134,12 @@ typedef struct {
     int64_t (*smo_double)(const double **, const double *(*)(void *, ptrdiff_t), void *, const double *, ptrdiff_t,
                        const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t, double,
                        double *);
+    int64_t (*settle_float)(const Settling *, Room *, double *, double *);
+    int64_t (*settle_double)(const Settling *, Room *, double *, double *);
+    void (*moved_float)(const Settling *, Room *, const double *);
+    void (*moved_double)(const Settling *, Room *, const double *);
+    void (*trim)(Room *);
+    void (*advance)(const Settling *, const double *, const double *, double, double *, double *, double *);
     void (*smo_bounds)(ptrdiff_t, const double *, const double *, const double *, const double *, double *, double *);
     void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t, const double *,
                       const double *, ptrdiff_t, const double *, double *);

@@ -141,8 +141,17 @@ def smo(
     max_steps: int,
     room: float = ...,
 ) -> tuple[int, float]: ...
+
+class KernelCopy:
+    def __init__(self, rows: int, block: NDArray[floating]) -> None: ...
+    def clear(self) -> None: ...
+
+class Ranges:
+    def __init__(self, starts: NDArray[intp], counts: NDArray[intp]) -> None: ...
+
 def settle(
     K: NDArray[floating],
+    ranges: Ranges,
     linear: NDArray[float64],
     y: NDArray[float64],
     cap: NDArray[float64],
@@ -150,8 +159,37 @@ def settle(
     f: NDArray[float64],
     tol: float,
     max_steps: int,
-    most_copied: int,
+    copy: KernelCopy,
 ) -> tuple[int, float, float]: ...
+def advance(
+    linear: NDArray[float64],
+    y: NDArray[float64],
+    cap: NDArray[float64],
+    t: float,
+    alpha: NDArray[float64],
+    f: NDArray[float64],
+    earlier: NDArray[float64],
+    earlier_f: NDArray[float64],
+    next_alpha: NDArray[float64],
+    next_f: NDArray[float64],
+    change: NDArray[float64],
+) -> None: ...
+def settle_path(
+    K: NDArray[floating],
+    ranges: Ranges,
+    linear: NDArray[float64],
+    y: NDArray[float64],
+    weights: NDArray[float64],
+    Cs: NDArray[float64],
+    first: int,
+    tol: float,
+    max_steps: int,
+    alpha: NDArray[float64],
+    f: NDArray[float64],
+    bias: NDArray[float64],
+    gap: NDArray[float64],
+    copy: KernelCopy,
+) -> int: ...
 def gathered(K: NDArray[floating], rows: NDArray[intp], columns: NDArray[intp], out: NDArray[floating]) -> None: ...
 def copy_transposed(tile: NDArray[floating], out: NDArray[floating]) -> None: ...
 def bounds(

@@ -14,7 +14,7 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 from cpython.exc cimport PyErr_CheckSignals
-from libc.math cimport INFINITY, exp, fabs, log
+from libc.math cimport INFINITY, exp, fabs, floor, log, sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -96,6 +96,31 @@ cdef extern from "core.h" nogil:
         const double *placed
         double reach
         const void *points
+    ctypedef struct Settling:
+        ptrdiff_t rows, stride, ranges
+        const ptrdiff_t *line
+        const ptrdiff_t *starts
+        const ptrdiff_t *counts
+        const void *K
+        const double *linear
+        const double *y
+        const double *cap
+        double *alpha
+        double *f
+        double tol
+        int64_t max_steps
+    ctypedef struct Room:
+        const void **row
+        ptrdiff_t *near
+        ptrdiff_t *place
+        ptrdiff_t *column
+        ptrdiff_t *slot
+        ptrdiff_t held, most, needed
+        double *cap
+        double *alpha
+        double *change
+        void *work
+        void *block
     ctypedef struct Build:
         const char *name
         ptrdiff_t (*near_box)(const double *, const double *, ptrdiff_t, const double *, ptrdiff_t, double, double *,
@@ -108,6 +133,12 @@ cdef extern from "core.h" nogil:
         int64_t (*smo_double)(const double **, const double *(*)(void *, ptrdiff_t) noexcept nogil, void *, const double *,
                            ptrdiff_t, const double *, const double *, double *, double *, double *, double, int64_t,
                            ptrdiff_t, double, double *) noexcept nogil
+        int64_t (*settle_float)(const Settling *, Room *, double *, double *) noexcept nogil
+        int64_t (*settle_double)(const Settling *, Room *, double *, double *) noexcept nogil
+        void (*moved_float)(const Settling *, Room *, const double *) noexcept nogil
+        void (*moved_double)(const Settling *, Room *, const double *) noexcept nogil
+        void (*trim)(Room *) noexcept nogil
+        void (*advance)(const Settling *, const double *, const double *, double, double *, double *, double *) noexcept nogil
         void (*smo_bounds)(ptrdiff_t, const double *, const double *, const double *, const double *, double *,
                            double *) noexcept nogil
         void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
