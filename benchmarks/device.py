@@ -58,7 +58,8 @@ LARGEST = """double out[{k}];
 
 def rows_of(p: Problem) -> tuple[Any, Any]:
     """Return training rows with all features, and test rows."""
-    return tuple(part.toarray() if hasattr(part, "toarray") else np.asarray(part) for part in (p.X, p.X_test))
+    X, X_test = (part.toarray() if hasattr(part, "toarray") else np.asarray(part) for part in (p.X, p.X_test))
+    return X, X_test
 
 
 def slim_models(p: Problem, metric: str) -> SlimSVC:
