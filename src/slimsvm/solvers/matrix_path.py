@@ -23,7 +23,6 @@ from ..model import Status
 from ..run import Run
 from .smo import MOST_STEPS, MOST_STEPS_A_ROW
 
-
 #: coefficients and responses, (Cs, folds, n), and biases and gaps, (Cs, folds)
 State = tuple[Array, Array, Array, Array]
 
