@@ -51,7 +51,11 @@ def fold_by_fold(problem: FoldedProblem, rows: Callable[[], Rows], Cs: Array, to
     """Yield the solutions for rising values of C, each fold in a thread with rows of its own, until the time is over."""
     folds = [OneFold(rows(), problem, weights, tol, run.quiet()) for weights in problem.weights]
     for C in Cs:
-        problem.rows.share_out(lambda fold, C=float(C): folds[fold].solve(C), len(folds))
+
+        def solve(fold: int, C: float = float(C)) -> None:
+            folds[fold].solve(C)
+
+        problem.rows.share_out(solve, len(folds))
         if run.over:
             return
         states = [fold.state for fold in folds]

@@ -83,7 +83,9 @@ class MatrixProblem:
         """Pair steps of a solution after which it ends as it is, as a separate fit does."""
         return max(MOST_STEPS, MOST_STEPS_A_ROW * self.y.size)
 
-    def solve(self, Cs: Array, known: int, folds: slice, state: tuple[Array, ...], copy: core.KernelCopy) -> int:
+    def solve(
+        self, Cs: Array, known: int, folds: slice, state: tuple[Array, Array, Array, Array], copy: core.KernelCopy
+    ) -> int:
         """Solve some folds for rising Cs, those after the first ones, which are known; return the number of steps.
 
         The state has coefficients and responses (Cs, folds, n), and biases and gaps (Cs, folds).
@@ -106,7 +108,8 @@ def solutions(
 
         def solve(fold: int, known: int = known, few: Array = few) -> None:
             if not run.over:
-                state = tuple(each[: known + 1] for each in (alpha[fold], f[fold], ends[0, fold], ends[1, fold]))
+                so_far = slice(known + 1)
+                state = alpha[fold][so_far], f[fold][so_far], ends[0, fold][so_far], ends[1, fold][so_far]
                 with copies.of() as copy:
                     problem.solve(few, known, slice(fold, fold + 1), state, copy)
 
