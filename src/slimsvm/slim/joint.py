@@ -43,7 +43,8 @@ ROUNDED_FROM = 0.4
 START_DISTANCE, PULL, DECAY = 8.0, 1e-3, 0.01
 #: rows for the directions of a projection
 DIRECTION_ROWS = 20_000
-#: rows for their median and size, and for the spread of features, the sizes that are ordinary, and the most in units of the size: float32 holds its square
+#: rows for their median and size, and for the spread of features; the sizes that are ordinary; and the most in units of the
+#: size, whose square float32 holds
 CENTRE_ROWS, SPREAD_ROWS, ORDINARY, MOST = 4096, 1 << 16, (1e-6, 1e6), 1e15
 #: steps that a GPU may be behind the host, whose clock would say little otherwise
 AHEAD = 16
