@@ -75,6 +75,12 @@ def code_bytes(facts: Sequence[str]) -> int:
     return sum(known.get(single, UNKNOWN) for single in others) + sum(known.get(pair, 0) for pair in pairs(others))
 
 
+def preparation_code(form: str, parts: Sequence[str]) -> int:
+    """Return the bytes of code of the preparation of a table, the sum of its parts."""
+    known = _measured().get(form, {})
+    return sum(known.get(part, UNKNOWN) for part in parts)
+
+
 def combined(facts: Sequence[str]) -> str:
     """Return the name of several facts together."""
     return ", ".join(facts)
@@ -132,12 +138,14 @@ class ScalerTables:
     features: int = 0
     clips: bool = False
     near: bool = False
+    bytes: int = 0  # of the preparation of a table, in place of scalers
 
     def behind(self, other: ScalerTables) -> ScalerTables:
         """Return the tables of these scalers behind others, which are one table for each number."""
+        nbytes = self.bytes + other.bytes
         if not self.features or not other.features:
-            return other if not self.features else self
-        return ScalerTables(max(self.features, other.features), self.clips or other.clips)
+            return replace(other if not self.features else self, bytes=nbytes)
+        return ScalerTables(max(self.features, other.features), self.clips or other.clips, bytes=nbytes)
 
 
 #: the tables of a model without scalers
@@ -194,7 +202,7 @@ class Shape:
             written = DENSE * self.nonzeros > size * self.features and self.kernel != "linear"
             if not written or total(tables) >= total(sparse[0]):
                 tables, facts = sparse
-        return laid_out(tables) + code_bytes(facts)
+        return laid_out(tables) + code_bytes(facts) + self.scaler.bytes
 
     def code(self, precision: str) -> int:
         """Return the bytes of the code of a model with dense points."""

@@ -76,7 +76,7 @@ def test_predictions_are_close_to_those_of_floats(kernel, precision, layout):
 
 def test_two_to_the_minus_t_has_a_bound():
     for half_bits, bound in ((4, 0.0014), (5, 0.0004)):
-        rate = Rate.of(np.array([0.37]), half_bits, one=True)
+        rate = Rate.of(np.array([0.37]), half_bits)
         s = np.arange(4000)
         exact = 2.0 ** -(0.37 * s / (1 << 2 * half_bits))
         found = power_of_half(np.minimum(rate(s), OCTAVES << 2 * half_bits), half_bits) / 2**15

@@ -27,6 +27,7 @@ from ..rows.threads import blocks
 from ..run import History, Run
 from ..selection.folds import CUT_SHORT
 from ..selection.judge import Baseline
+from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
 from ..text import warn_user
@@ -243,14 +244,16 @@ def fit_reporting(
     report: Report | None = None,
     when_trained: Callable[[Any], None] | None = None,
     finish: Callable[[], None] = lambda: None,
+    around: Around = ALONE,
 ) -> Any:
     """Fit an estimator, and call report(phase, share done) meanwhile; by default, report to its callbacks and by `verbose`.
 
     `when_trained` is called with an estimator that holds the full model, before it is shrunk. `finish` is called before a
-    checkpoint is deleted, and may save the model. `probabilities` of classes are what a small model is fitted to.
+    checkpoint is deleted, and may save the model. `probabilities` of classes are what a small model is fitted to. `around`
+    are the steps of a Pipeline before the estimator, which count in its budget.
     """
     given = Given(X, y, sample_weight, probabilities)
-    with _attempt(estimator, given, report, finish) as (fitted, selection, trainer):
+    with _attempt(estimator, given, report, finish, around) as (fitted, selection, trainer):
         limited = selection.problem.run.limited(fitted.time_limit)
         selection = selection.on(limited.share(1 / (1 + calibration_models(fitted, selection))))
         error = np.inf if trainer is None else allowed_error(trainer, fitted, selection)
@@ -283,7 +286,7 @@ def fit_reporting(
 
 @contextmanager
 def _attempt(
-    estimator: Any, given: Given, report: Report | None, finish: Callable[[], None]
+    estimator: Any, given: Given, report: Report | None, finish: Callable[[], None], around: Around
 ) -> Iterator[tuple[Any, Selection, Any]]:
     """Yield a copy of the estimator to fit, its selection and its trainer, after checks of settings and data.
 
@@ -294,7 +297,7 @@ def _attempt(
         check_settings(estimator)
         fitted = copy.copy(estimator)
         reducer, trainer = make_reducer(estimator), make_trainer(estimator)
-        selection = _selection(fitted, given, trainer, reducer, Run(heard, history.record))
+        selection = _selection(fitted, given, trainer, reducer, Run(heard, history.record), around)
         file = _checkpoint(fitted, selection.problem)
         if file is None:
             yield fitted, selection, within_spread(trainer, selection.problem.goal)
@@ -393,7 +396,7 @@ def _device_for(estimator: Any, X: Any, labelled: Labelled, *, pairs: bool) -> s
     return faster_device(estimator.device, n, X.nnz // max(X.shape[0], 1) if issparse(X) else d)
 
 
-def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Run) -> Selection:
+def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Run, around: Around) -> Selection:
     """Return the checked rows, labels and settings; set the estimator's classes, width and feature names."""
     everything, X, y, weights, kept = estimator._data(given.X, given.y, given.sample_weight)
     gamma = estimator._width(X, None if given.sample_weight is None else weights)
@@ -432,4 +435,4 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
         check_soft_targets(trainer, reducer, labelled.goal)
         shares = class_probabilities(given.probabilities, everything.shape[0], labelled.goal.n_classes)
         problem = replace(problem, probabilities=shares[kept])
-    return Selection.of(estimator, problem, reducer, full_goal=full_goal)
+    return Selection.of(estimator, problem, reducer, around, full_goal=full_goal)

@@ -29,6 +29,9 @@ from ..selection.judge import Baseline
 from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
+from ..tables.code import c_bytes_of
+from ..tables.folding import ColumnScaling, are_scalers
+from ..tables.reading import flattened, preparation_of
 from ..text import warn_user
 from .base import KernelMachine, allowed_error, shrinks, within_spread
 from .calibrating import calibration_models, keep_calibration
@@ -162,10 +165,7 @@ class Surroundings:
 
     def within(self, pipeline: Pipeline, X: Any) -> Surroundings:
         """Return the surroundings of the last step of a Pipeline."""
-        steps = self.steps
-        raw = X if steps.raw is None else steps.raw
-        tables = scaler_tables([step for _, step in pipeline.steps[:-1]]).behind(steps.scaler)
-        return replace(self, steps=Around(lambda last: steps.deployed(ending_in(pipeline, last)), raw, tables))
+        return replace(self, steps=around_of(pipeline, X, self.steps))
 
 
 @dataclass(frozen=True)
@@ -268,6 +268,13 @@ class Shrinking:
         return both, labels, weights, np.append(kept, np.arange(-count, 0)), count
 
 
+def around_of(pipeline: Pipeline, X: Any, outside: Around = ALONE) -> Around:
+    """Return the steps of a Pipeline before its last one, for budgets; X are rows before them."""
+    raw = X if outside.raw is None else outside.raw
+    tables = scaler_tables([step for _, step in pipeline.steps[:-1]]).behind(outside.scaler)
+    return Around(lambda last: outside.deployed(ending_in(pipeline, last)), raw, tables)
+
+
 def ending_in(pipeline: Pipeline, last: Any) -> Pipeline:
     """Return the Pipeline with another last step; it shares the fitted transformers."""
     changed = copy.copy(pipeline)
@@ -276,7 +283,18 @@ def ending_in(pipeline: Pipeline, last: Any) -> Pipeline:
 
 
 def scaler_tables(transformers: list[Any]) -> ScalerTables:
-    """Return the C tables of scalers; only those of one StandardScaler are known to have centres near 0."""
+    """Return the C tables of scalers, or the bytes of the preparation of a table.
+
+    Only the centres of one StandardScaler are known to be near 0.
+    """
+    if not are_scalers(transformers):
+        try:
+            given, names = transformers[0].n_features_in_, getattr(transformers[0], "feature_names_in_", ())
+            preparation = preparation_of(flattened(transformers), given, tuple(map(str, names)))
+        except (AttributeError, ValueError):  # a transformer that C does not have
+            preparation = None
+        if preparation is not None and ColumnScaling.of(preparation) is None:
+            return ScalerTables(bytes=c_bytes_of(preparation))
     features = max((getattr(transformer, "n_features_in_", 0) for transformer in transformers), default=0)
     clips = any(getattr(transformer, "clip", False) for transformer in transformers)
     return ScalerTables(features, clips, len(transformers) == 1 and _has_centres_near_zero(transformers[0]))

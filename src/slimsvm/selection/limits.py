@@ -253,6 +253,8 @@ def size_limit(
     words, limit = min(limits.items(), key=lambda item: item[1])
     if limit < largest or not full:
         return limit
+    if room is not None and max(room.points(name, largest) for name in room.precisions) < largest:
+        return largest - 1  # only models with a projection may be as large
     enough = "is not below" if budget.count is not None else "is enough for"
     warn_user(f"{words} {enough} the {largest} support vectors of the full model, which is returned")
     return None

@@ -14,6 +14,7 @@ from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER
 from ..scaling import Scaling
+from ..tables.code import c_code_of, c_tables
 from .artefact import Array, Artefact
 from .literals import as_float32, c_string, class_names, float_literal, label_literals, listing, table
 from .preparation_c import CTable
@@ -63,6 +64,7 @@ class Cost:
     facts: tuple[str, ...]
     ram: int
     multiply_adds: int
+    more: int = 0  # bytes of the code of a table's preparation
 
     @property
     def flash(self) -> int:
@@ -72,7 +74,7 @@ class Cost:
     @property
     def bytes(self) -> int:
         """The bytes of text and data, compiled by `gcc -Os` for x86-64."""
-        return laid_out(self.tables) + code_bytes(self.facts)
+        return laid_out(self.tables) + code_bytes(self.facts) + self.more
 
 
 @dataclass(frozen=True)
@@ -307,9 +309,12 @@ class CSource:
     def _cost(self, stack: int, work: int) -> Cost:
         """Return the costs with those of tables and code."""
         tables = tuple((values.nbytes, values.itemsize) for values in self.arrays.values())
+        more = 0
         if self.prepared is not None:
-            tables, stack = (*tables, (self.prepared.nbytes, 4)), stack + self.prepared.stack
-        return Cost(tables, tuple(self.facts), stack, work)
+            preparation, stack = self.prepared.preparation, stack + self.prepared.stack
+            tables = (*tables, *c_tables(preparation))
+            more = c_code_of(preparation, len(self.raw_functions()))
+        return Cost(tables, tuple(self.facts), stack, work, more)
 
     @property
     def facts(self) -> list[str]:

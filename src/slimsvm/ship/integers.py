@@ -29,6 +29,8 @@ KERNELS = [name for name, spec in SPECS.items() if spec.total.integer]
 PRECISIONS = ("int8", "int16", "int4")
 #: bits of a kernel value of 1, and octaves below which it is 0
 ONE_BITS, OCTAVES = 15, 16
+#: the least factor of a rate; a larger one keeps more digits, and AVR shifts by single bits in more models
+LEAST_FACTOR = 2**9
 #: sums over points stay below 2^30, and so do biases
 SUM_BITS = 30
 #: sums of the absolute coefficients of 16 bits, at most
@@ -74,52 +76,38 @@ class Codes:
 
 @dataclass(frozen=True)
 class Rate:
-    """t = ((s << left >> shift) * mantissa + half) >> down, for one constant or, as bytes of codes, for each point."""
+    """t = (s << left) * factor >> down, in parts of an octave, with one factor of 16 bits or one for each point."""
 
-    mantissa_bits: int
     left: int
-    shifts: Array  # one, or one for each point
-    mantissas: Array
+    factors: Array
+    down: int
     half_bits: int  # of the fraction of an octave, in each of the two tables
 
     @classmethod
-    def of(cls, rates: Array, half_bits: int, *, one: bool) -> Rate:
-        """Return the constants for t = rate s; `one` constant has 15 bits, and those of points share 8 with shifts."""
-        exponents = np.floor(np.log2(rates)).astype(np.int64)
-        span = int(np.ptp(exponents)) + 1
-        bits = 14 if one else max(8 - int(np.ceil(np.log2(span + 1))), 3)
-        mantissas = np.rint(rates * 2.0 ** (bits - exponents)).astype(np.int64)
-        over = mantissas >> (bits + 1)
-        mantissas, exponents = mantissas >> over, exponents + over
-        shifts = -exponents - 12 + 2 * half_bits
-        left = max(0, -int(shifts.min()))
-        return cls(bits, left, np.minimum(shifts + left, 31), mantissas, half_bits)
-
-    @property
-    def down(self) -> int:
-        """The last shift, which leaves parts of an octave."""
-        return self.mantissa_bits + 12 - 2 * self.half_bits
-
-    @property
-    def codes(self) -> Array:
-        """Mantissas, without their first bit, and differences of shifts above them, in a byte each."""
-        return (self.mantissas - (1 << self.mantissa_bits) | self.shifts.max() - self.shifts << self.mantissa_bits).astype(
-            np.uint8
-        )
+    def of(cls, rates: Array, half_bits: int) -> Rate:
+        """Return the constants for t = rate s, with a last shift by whole bytes where enough bits of a factor are left."""
+        most = 15 - int(np.floor(np.log2(rates.max())))
+        left = max(16 - most, 0)
+        down = most + left
+        down = down // 8 * 8 if rates.min() * 2.0 ** (down // 8 * 8 - left) >= LEAST_FACTOR else down
+        down = min(down, 47)
+        factors = np.clip(np.rint(rates * 2.0 ** (down - left)), 1, 2**16 - 1)
+        return cls(left, factors.astype(np.int64), down, half_bits)
 
     def __call__(self, s: Array) -> Array:
         """Return t for sums, capped where 2^-t is 0."""
-        s = np.minimum(s, (1 << (32 - self.left)) - 1) << self.left >> self.shifts
-        t = (np.minimum(s, 0xFFFF) * self.mantissas + (1 << self.down >> 1)) >> self.down
-        return np.where(s > 0xFFFF, OCTAVES << 2 * self.half_bits, t)
+        t = (np.minimum(s, (1 << (32 - self.left)) - 1) << self.left) * self.factors >> self.down
+        return np.where(s >> (32 - self.left), OCTAVES << 2 * self.half_bits, t)
 
 
 def halves(half_bits: int) -> tuple[Array, Array]:
-    """Return 2^-i in parts of the first and of the second half of an octave's fraction, in units of 2^-15."""
+    """Return 2^-i in parts of the first and of the second half of an octave's fraction, in units of 2^-15.
+
+    A number of the second half is in the middle of its part, since t is rounded down.
+    """
     steps = np.arange(1 << half_bits)
-    return tuple(  # type: ignore[return-value]
-        np.rint(2.0 ** (ONE_BITS - steps / (1 << bits))).astype(np.uint16) for bits in (half_bits, 2 * half_bits)
-    )
+    parts = steps / (1 << half_bits), (steps + 0.5) / (1 << 2 * half_bits)
+    return tuple(np.rint(2.0 ** (ONE_BITS - part)).astype(np.uint16) for part in parts)  # type: ignore[return-value]
 
 
 def power_of_half(t: Array, half_bits: int) -> Array:
@@ -314,7 +302,7 @@ class Integers:
         precision = precision or (artefact.precision if artefact.precision != "float32" else "int8")
         artefact.check_one_target("code of integers only")
         _check(artefact, precision)
-        known, a = _known_rows(artefact, rows)[:KNOWN_ROWS], _calibrated(artefact)
+        known, a = _known_rows(artefact, rows), _calibrated(artefact)
         offset = float(a.bias[0]) if a.decision is Decision.VALUE else 0.0
         a = replace(a, bias=a.bias * 0.0, calibration=None) if offset else replace(a, calibration=None)
         a = replace(a, points=a.coef.T @ a.table, coef=np.eye(a.outputs)) if a.spec.value is IDENTITY else a
@@ -411,7 +399,7 @@ def _value(
     gamma = b.parameters["gamma"] * step**spec.total.power
     if spec.value is EXP:
         rates = gamma * math.log2(math.e) * (1 << 2 * half_bits) * (np.ones(1) if b.widths is None else b.widths)
-        return Rate.of(np.asarray(rates), half_bits, one=b.widths is None), 1.0
+        return Rate.of(np.asarray(rates), half_bits), 1.0
     most_sum = points.shape[1] * largest * int(np.abs(points).max() or 1)
     if spec.value is POWER:
         rows = prepared if b.scaling is None else b.scaling(prepared)
@@ -491,7 +479,7 @@ def _calibrated(a: Artefact) -> Artefact:
 def _known_rows(a: Artefact, rows: Array | None) -> Array:
     """Return raw rows like those to predict: those given, or made ones."""
     if rows is not None:
-        return np.asarray(rows, dtype=np.float64)
+        return _some(np.asarray(rows, dtype=np.float64))
     if a.ranges is None:
         if a.projection is not None:
             raise ValueError(
@@ -507,6 +495,14 @@ def _known_rows(a: Artefact, rows: Array | None) -> Array:
     first, second = some[rng.integers(len(some), size=(2, MADE_ROWS))]
     between = first + rng.uniform(0, 0.5, (MADE_ROWS, 1)) * (second - first)
     return np.clip(np.concatenate([some, ends, between]), low, high)
+
+
+def _some(rows: Array) -> Array:
+    """Return rows by chance, for rows may be in the order of time, and those at the ends of the ranges."""
+    if len(rows) <= KNOWN_ROWS:
+        return rows
+    chosen = np.random.default_rng(0).choice(len(rows), KNOWN_ROWS, replace=False)
+    return rows[np.unique(np.concatenate([chosen, rows.argmin(axis=0), rows.argmax(axis=0)]))]
 
 
 def _rows_of_points(a: Artefact) -> Array:

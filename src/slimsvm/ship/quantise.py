@@ -244,11 +244,19 @@ def predicted_alike(a: Artefact, tables: Quantised, rows: Array) -> int:
     """Return on how many rows the integers lead to the same prediction as the artefact."""
     from .runtime import Runtime
 
+    return int(np.count_nonzero(predictions(a, tables, rows) == Runtime(a)(rows)))
+
+
+def predictions(a: Artefact, tables: Quantised, rows: Array) -> Array:
+    """Return what integer tables predict for raw rows."""
+    from .runtime import Runtime
+
     grid, widths = tables.grid, None if tables.widths is None else tables.widths.values
     points, coef = grid.middle + grid.step * tables.points, tables.coef_step * tables.coef
     restored = replace(a, points=points, coef=coef, bias=tables.bias_values, widths=widths, scaling=None)
     scaled = _as_in_tables(a, tables, rows if a.scaling is None else a.scaling(rows))
-    return int(np.count_nonzero(Runtime(restored)(grid.rounded_rows(scaled)) == Runtime(a)(rows)))
+    found: Array = Runtime(restored)(grid.rounded_rows(scaled))
+    return found
 
 
 def _as_in_tables(a: Artefact, tables: Quantised, scaled: Array) -> Array:

@@ -172,10 +172,12 @@ def train(
     from sklearn.pipeline import make_pipeline
 
     from ...estimators import fit_reporting
+    from ...estimators.shrink import around_of
     from ...estimators.svr import in_units_of
     from ...files.columns import Cells
     from ...files.native import save
     from ...importers.around import with_names
+    from ...selection.limits import ALONE
 
     kinds = kinds_of_columns(numeric, categorical, drop)
     X, y, columns = read_training_rows(data, task, label, split, Cells(kinds, always=bool(kinds)))
@@ -192,10 +194,12 @@ def train(
 
     with progress() as report:
         rows = X if scaler is None else scaler.fit_transform(X)
+        around = ALONE if scaler is None else around_of(model, X)
         tests = read_test_rows(test, task, label, X.shape[1], columns, cells_of(with_names(model, columns)))
         full: list[Any] = []
         _, interrupted = finished_or_best(
-            lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append), keep
+            lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append, around=around),
+            keep,
         )
     trained = [machine if scaler is None else make_pipeline(scaler, machine) for machine in full]
     _write_model(with_names(model, columns), output, X, y, tests, interrupted, *trained)
