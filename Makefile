@@ -21,7 +21,8 @@ coverage: .venv/installed-dev
 # file, and a run that was stopped goes on; SHARE=0.1 takes a tenth of the cases by chance.
 SHARE ?= 1
 targets: .venv/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m tools.products docs/results/targets.jsonl --share $(SHARE)
+	mkdir -p results
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.products results/targets.jsonl --share $(SHARE) --table docs/results/targets.md
 
 # Ten minutes for each reader of files; findings are kept in fuzz-findings/.
 fuzz: .venv/installed-dev

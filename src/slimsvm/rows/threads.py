@@ -243,18 +243,15 @@ class Crew:
         with one_blas_thread():
             self.together(strips.run, -(-n // size) - 1)
 
-    def helpers(self, most: int) -> Helpers:
-        """Return threads for a compiled job that at most `most` of them share with the calling one."""
+    def helpers_for(self, multiply_adds: float, most: int = MOST_THREADS) -> Helpers:
+        """Return as many threads for a compiled job as its work is worth; at most `most` beside the calling one."""
+        most = int(min(multiply_adds / HELPER_WORK, most))
         count = 0 if getattr(_inside, "working", False) or most < 1 else min(self.count - 1, most)
         return (_team(self.count - 1), count) if count else (None, 0)
 
-    def helpers_for(self, multiply_adds: int, most: int = MOST_THREADS) -> Helpers:
-        """Return as many threads for a compiled job as its work is worth."""
-        return self.helpers(min(multiply_adds // HELPER_WORK, most))
-
     def together(self, work: Callable[[], None], most: int) -> None:
         """Call work() here and in at most `most` helpers, which share something out; return when all of it is done."""
-        team, helpers = self.helpers(most)
+        team, helpers = self.helpers_for(float("inf"), most)
         if team is None:
             _marked(work)
             return

@@ -11,7 +11,6 @@ method needs few steps. With the demands of labels it is the squared hinge loss 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -138,8 +137,12 @@ class IntervalSquares:
                 _Run(self, some, against, R, theta[:, some], lines[some], curvatures, factors)
                 for some in blocks(q, -(-q // -(-q // curvatures.at_once)))  # groups of equal size
             ]
-            cost = max(q // len(runs), 1) * R.shape[0] * (lines.shape[1] + R.size // 3)
-            _each(against, lambda number: runs[number].descend(settings), len(runs), cost)
+            cost = q * R.shape[0] * (lines.shape[1] + R.size // 3)  # numbers to read
+            if len(runs) > 1 and cost >= WORTH_THREADS:
+                against.rows.share_out(lambda number: runs[number].descend(settings), len(runs))
+            else:
+                for run in runs:
+                    run.descend(settings)
         return Fitted(theta, lines.T, float(sum(run.losses.sum() for run in runs)))
 
     def slopes(self, outputs: Array) -> Array:
@@ -185,21 +188,16 @@ class _Run:
     def _steps(self, going: Array, number: int) -> Array:
         """Return the Newton step of each of some outputs, (m + 1, k), after `number` steps."""
         residual = self.residual if going.size == self.losses.size else self.residual[going]
-        factors = self._factors_for(going, residual, number)
-        missing = self.weights * residual
-        gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
-        return solve_all(factors, gradient.T).T
-
-    def _factors_for(self, going: Array, residual: Array, number: int) -> list[Factor]:
-        """Return the factor of each output's curvature: a kept one, or one for the rows that fall short now."""
         wanted, size = self.first + going, self.R.shape[0]
         factors = {c: factor for c in wanted if (factor := self.factors.get(c, size, number)) is not None}
-        new = np.array([c not in factors for c in wanted])
+        new = np.array([c not in factors for c in wanted])  # for the rows that fall short now; others are kept ones
         made = self.curvatures.factors(wanted[new], residual[new], self.weights, self.R)
         for c, factor in zip(wanted[new], made, strict=True):
             factors[c] = factor
             self.factors.keep(c, factor)
-        return [factors[c] for c in wanted]
+        missing = self.weights * residual
+        gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
+        return solve_all([factors[c] for c in wanted], gradient.T).T
 
     def _back(self, missing: Array) -> Array:
         """Return the products of kernel values with the weighted residuals of some outputs, (m, k)."""
@@ -244,15 +242,6 @@ class _Run:
     def _penalty(self, theta: Array) -> Array:
         """Return theta' R theta of each output."""
         return (theta * (self.R @ theta)).sum(axis=0)
-
-
-def _each(against: KernelMatrix, work: Callable[[int], None], count: int, cost: int) -> None:
-    """Call work(k) for each k in range(count), each takes as long as reading `cost` numbers; in threads if long."""
-    if count > 1 and count * cost >= WORTH_THREADS:
-        against.rows.share_out(work, count)
-    else:
-        for number in range(count):
-            work(number)
 
 
 def tie_ridge(against: KernelMatrix, weights: Array) -> Array:
