@@ -196,9 +196,7 @@ def listed(error: Errors, data: str, labels: tuple[str, ...], multiples: tuple[i
 def claims(rows: list[Row]) -> list[Claim]:
     """Return what the paper's text says of its figure 2."""
     error = errors_of(rows)
-    seeds = Counter(
-        (data, trainer) for data, trainer, _ in {(row["data"], row["trainer"], row.get("seed")) for row in rows}
-    )
+    seeds = Counter((data, trainer) for data, trainer, _ in {(row["data"], row["trainer"], row["seed"]) for row in rows})
 
     def judged(
         data: str, words: str, labels: tuple[str, ...], holds: Any, multiples: Any = MULTIPLES, **more: Any
@@ -206,9 +204,7 @@ def claims(rows: list[Row]) -> list[Claim]:
         lacking = [label for label in labels if any((data, label, m) not in error for m in multiples)]
         if lacking:
             return Claim.of(f"{DATA[data]}: {words}", None, "", f"no rows yet of {'; '.join(lacking)}", **more)
-        few = [
-            f"{label} {count}" for label in labels if (count := seeds[data, label]) < (1 if label in FIXED else len(SEEDS))
-        ]
+        few = [f"{each} {seeds[data, each]}" for each in labels if each not in FIXED and seeds[data, each] < len(SEEDS)]
         figures = listed(error, data, labels, multiples) + (f"; seeds so far: {', '.join(few)}" if few else "")
         return Claim.of(f"{DATA[data]}: {words}", holds(), figures, **more)
 
