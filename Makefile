@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: demo test test-oldest test-newest coverage docs fuzz bench reproduce reproduce-long lint format sanitize wheels audit clean
+.PHONY: demo test test-oldest test-newest coverage docs fuzz targets bench reproduce reproduce-long lint format sanitize wheels audit clean
 
 demo: .venv/installed
 	$(BIN)/slimsvm demo --force
@@ -16,6 +16,13 @@ test: .venv/installed-dev lint
 # Lines of src/ that no test runs; lines that only other processes run count as such.
 coverage: .venv/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal --cov=slimsvm --cov-report=term-missing:skip-covered
+
+# Every exporter, precision, kernel, goal, preparation of rows and target that is installed: hours. Lines are kept in the
+# file, and a run that was stopped goes on; SHARE=0.1 takes a tenth of the cases by chance.
+SHARE ?= 1
+targets: .venv/installed-dev
+	mkdir -p results
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.products results/targets.jsonl --share $(SHARE) --table docs/results/targets.md
 
 # Ten minutes for each reader of files; findings are kept in fuzz-findings/.
 fuzz: .venv/installed-dev

@@ -10,8 +10,8 @@ from sklearn.datasets import make_classification
 
 from benchmarks.timing import interleaved, line
 from slimsvm import SlimSVC
-from slimsvm.solvers.maintenance import MAINTENANCE
 from slimsvm.trainers import BSGD, RBP, Forgetron
+from slimsvm.trainers.bsgd import MAINTENANCE
 
 ROWS, FEATURES, BUDGET, BATCH = 20_000, 50, 100, 1_000
 #: rows a second that every learner should reach

@@ -2,8 +2,9 @@
 
 python -m benchmarks.tables [--data titanic penguins ...] [--budget 64] [--rows 5000]
 
-One JSON line for each table: `agree` is the share of test rows on which C and Python agree (values to 1e-4 of their
-spread), `warnings` counts those of gcc -Wall -Wextra -Wconversion -std=c99, `error` is the share of wrong classes or
+One JSON line for each table: `c`, `javascript` and `runtime` are the test rows, of `test_rows`, on which each agrees with
+`slimsvm predict` (values to 1e-4 of their spread); `warnings` counts those of gcc -Wall -Wextra -Wconversion -std=c99;
+`bytes` is the compiled code with its tables, `said` what `slimsvm info` says; `error` is the share of wrong classes or
 1 - R^2. The label is the last column; the first four fifths of the rows train.
 """
 
@@ -11,9 +12,13 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import json
+import shutil
 import subprocess
 import sys
 import warnings
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -25,10 +30,12 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from benchmarks.problems import folder
 from benchmarks.timing import line
-from slimsvm import load
+from slimsvm import load, runtime
+from slimsvm.ship.c import CExporter
 from slimsvm.ship.preparation_c import CTable
 from slimsvm.ship.source import artefact_of
 from slimsvm.studio.cli import commands
+from slimsvm.tables.recognition import HOLES
 
 REGRESSIONS = ("auto_imports", "diamonds", "ames")
 TABLES = ("titanic", "penguins", "horse_colic", "adult", *REGRESSIONS)
@@ -47,22 +54,49 @@ def parts_of(name: str, rows: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def run(*words: object) -> None:
     """Run a command of slimsvm."""
-    if commands.run([str(word) for word in words]):
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        failed = commands.run([str(word) for word in words])
+    if failed:
         sys.exit(f"slimsvm {' '.join(map(str, words))} failed")
 
 
-def compiled(model: Any, source: Path) -> tuple[Any, Any, Any, int]:
-    """Return the shared library of a model, the type of its row, its columns, and the count of gcc's warnings."""
+def compiled(model: Any, source: Path) -> tuple[Any, Any, Any, dict[str, int]]:
+    """Return the shared library of a model, the type of its row, its columns, gcc's warnings and bytes."""
     target = source.with_suffix(".so")
+    subprocess.run(["gcc", "-std=c99", "-Os", "-c", source, "-o", target.with_suffix(".o")], check=True)
     command = ["gcc", *STRICT, "-shared", "-fPIC", str(source), "-o", str(target), "-lm"]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     artefact = artefact_of(model)
     made = CTable(artefact.preparation, source.stem, artefact.features)  # type: ignore[arg-type]
+    sections = subprocess.run(["size", target.with_suffix(".o")], check=True, capture_output=True, text=True).stdout
     kinds = [ctypes.c_int if column.kind == "word" else ctypes.c_float for column in made.preparation.columns]
     row = type("Row", (ctypes.Structure,), {"_fields_": list(zip(made.fields, kinds, strict=True))})
     library = ctypes.CDLL(str(target))
     library.model_predict.restype = ctypes.c_int if artefact.classes.size else ctypes.c_float
-    return library, row, list(zip(made.fields, made.preparation.columns, strict=True)), told.count("warning:")
+    text, data = sections.splitlines()[1].split()[:2]
+    columns = list(zip(made.fields, made.preparation.columns, strict=True))
+    return library, row, columns, {"warnings": told.count("warning:"), "bytes": int(text) + int(data)}
+
+
+def cells_of(columns: Any, test: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of text as programs have them: numbers, None for missing ones, and words."""
+    kinds = {column.name: column.kind for column in columns}
+    texts = test[list(kinds)].apply(lambda series: series.str.strip())
+    numbers = {name: pd.to_numeric(texts[name], errors="coerce") for name, kind in kinds.items() if kind != "word"}
+    cells = {name: numbers[name].tolist() if name in numbers else texts[name].tolist() for name in kinds}
+    rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+    holes = {name: HOLES if kind == "word" else () for name, kind in kinds.items()}
+    return [{name: None if cell in holes[name] or cell != cell else cell for name, cell in row.items()} for row in rows]
+
+
+def predicted_by_node(module: Path, rows: list[dict[str, Any]]) -> np.ndarray:
+    """Return what an exported module predicts for rows by the names of their columns."""
+    module.with_name("rows.json").write_text(json.dumps(rows))
+    program = """import { readFileSync } from "node:fs";
+        const { predict } = await import(process.argv[1]);
+        console.log(JSON.stringify(JSON.parse(readFileSync(process.argv[2])).map(predict)));"""
+    command = ["node", "--input-type=module", "-e", program, module.as_uri(), module.with_name("rows.json")]
+    return np.array(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
 
 
 def predicted_by_c(library: Any, row_type: Any, columns: Any, test: pd.DataFrame) -> np.ndarray:
@@ -118,22 +152,30 @@ def main() -> None:
             python = np.array(data.with_name("found.txt").read_text().split("\n")[:-1])
             model = load(model_file)
             library, row, columns, told = compiled(model, source)
-            c = predicted_by_c(library, row, columns, test)
+            found = {"c": predicted_by_c(library, row, columns, test)}
+            rows = cells_of([column for _, column in columns], test)
+            found["runtime"] = np.asarray(runtime(model_file)(rows))
+            if shutil.which("node"):
+                run("export", model_file, "-o", source.with_suffix(".mjs"))
+                found["javascript"] = predicted_by_node(source.with_suffix(".mjs"), rows)
         truth = test[label].to_numpy()
         if regression:
             python, truth = python.astype(float), truth.astype(float)
-            agree = np.abs(c - python) <= 1e-4 * truth.std()
+            agree = {name: np.abs(values - python) <= 1e-4 * truth.std() for name, values in found.items()}
             error = np.mean(np.square(python - truth)) / np.var(truth)
         else:
-            agree = artefact_of(model).classes[c].astype(str) == python
+            found["c"] = artefact_of(model).classes[found["c"]]
+            agree = {name: values.astype(str) == python for name, values in found.items()}
             error = np.mean(python != truth)
         line(
             data=name,
             rows=len(train),
             columns=train.shape[1] - 1,
             features=int(model[-1].n_features_in_),
-            agree=float(np.mean(agree)),
-            warnings=told,
+            test_rows=len(test),
+            **{name: int(rows_alike.sum()) for name, rows_alike in agree.items()},
+            **told,
+            said=CExporter().cost(artefact_of(model)).bytes,
             error=float(error),
             boosting=boosting_error(train, test, label, regression),
             seconds=seconds,

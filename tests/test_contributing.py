@@ -121,5 +121,5 @@ def test_default_fits_take_the_roads_of_the_drawing(asked, threads):
         road = road_of(name, frames)
         taken.add(road)
         assert name in ROUNDS.get(road, {"block"}), (road, name)
-    assert taken | {"ran_there"} == {*ROUNDS, "solve_together"}
+    assert taken | {"ran_on_device"} == {*ROUNDS, "solve_together"}
     assert all(f"self.{road}(" in inspect.getsource(SmoState.solve) for road in ROUNDS)

@@ -42,7 +42,8 @@ def test_dependencies_are_declared():
 ROOMS = """
     text budget learning parameters checks clock states run rounding scaling words calibration pairs goals kernels
     metric c_bytes _core rows versions model limits selection solvers trainers reducers slim papers importers tables
-    estimators files ship dask studio.tune studio.tradeoff studio.displays studio.report studio.cli displays __main__
+    estimators files ship dask studio.runs studio.tune studio.tradeoff studio.displays studio.report studio.cli displays
+    __main__
 """.split()  # noqa: SIM905
 #: a module of a later room that imports nothing of the package but `text`
 EXCEPTIONS = {("estimators", "files.container")}

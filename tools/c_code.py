@@ -1,28 +1,32 @@
-"""How long the code of exported C models is: `python -m tools.c_code` writes src/slimsvm/c_code.json anew.
+"""How long the code of exported C models is: `python -m tools.c_code` writes src/slimsvm/c_code.json anew (160 s).
 
-Compiles models of every kind by `gcc -Os` and takes the bytes of their tables off. The length of code is about the sum of
-its parts (the kernel, the decision, the loop over the features ...). Bytes of the parts are chosen so that every
-measured model is at most as long as its parts together, and their sum is as little more as can be. Run it when
+Compiles models of every kind by `gcc -Os` and takes the bytes of their tables off. `c_bytes.code_facts` has what the length
+depends on. Usual combinations of facts are compiled as they are. For all others, bytes of facts and of pairs of facts are
+chosen so that every compiled model is at most as long as the sum of its own, and the sums are as little more as can be.
+Leaving out fifths of the models shows by how much others may exceed their sums, which is added. Run it when
 `ship/model.c` changes.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csr_array, lil_array
+from scipy.sparse import csr_array, hstack, lil_array
 
-from slimsvm.c_bytes import WRITTEN_OUT, laid_out
+from slimsvm.c_bytes import WRITTEN_OUT, combined, laid_out, pairs
 from slimsvm.calibration import Isotonic, Sigmoid, Temperature
 from slimsvm.goals import OneVsOne, OneVsOneDag, OneVsRest, Regression
 from slimsvm.goals.values import Novelty
@@ -34,22 +38,30 @@ from slimsvm.ship.c import PRECISIONS, CExporter
 from slimsvm.ship.sparse import SparsePoints
 
 TABLE = Path(__file__).parents[1] / "src" / "slimsvm" / "c_code.json"
-#: points and features of most models
-POINTS, FEATURES, RANK = 40, 16, 5
-#: numbers of features whose loops differ
-LOOPS = (*range(1, WRITTEN_OUT), 16, 17, 18, 19, 100, 101)
-DECISIONS: dict[str, tuple[Any, int]] = {
-    "value": (Regression(), 1),
-    "side": (Novelty(), 1),
-    "sign": (OneVsRest(2), 1),
-    "largest": (OneVsRest(4), 4),
-    "votes": (OneVsOne(4), 6),
-    "scored votes": (OneVsOne(4, break_ties=True), 6),
-    "dag": (OneVsOneDag(4), 6),
+DECISIONS: dict[str, Any] = {
+    "value": lambda _: (Regression(), 1),
+    "side": lambda _: (Novelty(), 1),
+    "sign": lambda _: (OneVsRest(2), 1),
+    "largest": lambda classes: (OneVsRest(classes), classes),
+    "votes": lambda classes: (OneVsOne(classes), classes * (classes - 1) // 2),
+    "scored votes": lambda classes: (OneVsOne(classes, break_ties=True), classes * (classes - 1) // 2),
+    "dag": lambda classes: (OneVsOneDag(classes), classes * (classes - 1) // 2),
 }
 CLASSIFIERS = ("sign", "largest", "votes", "dag")
 PREPARATIONS = ("", "scaled", "clipped", "far")
-MAPS = ("", "sigmoid", "isotonic", "temperature")
+MAPS = ("sigmoid", "isotonic", "temperature")
+#: models drawn of each form: dense, projected, sparse
+DRAWN = {"dense": 220, "projected": 130, "sparse": 130}
+#: bytes by which a usual combination may be longer at sizes that were not compiled; codes are read in more ways
+NEAR, NEAR_CODED = 32, 60
+#: of other models that are left out, the share that the sum of their facts and pairs must cover
+COVERED = 0.98
+#: models that a pair of facts must be in, about, to have bytes of its own; fewer: pairs that tell noise
+NOISE = 10
+#: tables of more numbers than this are compiled without them: their values do not matter for the code
+LONG = 64
+#: the group of four of the ranks that slim tries, and ranks below
+RANKS = (2, 4, 6, 8, 12)
 
 
 class Sample(NamedTuple):
@@ -58,65 +70,83 @@ class Sample(NamedTuple):
     precision: str
     kernel: str = "rbf"
     decision: str = "sign"
-    features: int = FEATURES
+    features: int = 16
     preparation: str = ""
     widths: bool = False
     map: str = ""
     sparse: float = 0.0  # the share of features that are not zero; 0: dense points
     size: float = 1.0  # of the numbers of points; large ones need sums of doubles
     rank: int = 0  # of a projection; 0: none
+    points: int = 40
+    classes: int = 4
 
 
-def samples() -> Iterator[Sample]:
-    """Yield the models from which the table is made."""
+def kernels(precision: str) -> list[str]:
+    """Return the kernels with tables of this precision."""
+    return [name for name, spec in SPECS.items() if precision == "float32" or spec.total.integer]
+
+
+def usual() -> Iterator[Sample]:
+    """Yield the models that are compiled as they are: the rbf and the linear kernel, without votes or probabilities."""
+    kinds = [("rbf", False), ("rbf", True), ("linear", False)]
+    outputs = [("value", 4), ("sign", 4), ("largest", 4), ("largest", 8)]
+    for precision, (kernel, widths), (decision, classes) in product(("float32", "int8", "int4"), kinds, outputs):
+        sample = Sample(precision, kernel, decision, widths=widths, points=70, classes=classes)
+        rows = [("", 16), ("", 160), ("scaled", 28), ("scaled", 56), ("scaled", 160)]
+        rows += [("far", 56), ("far", 160)] if precision == "int8" else []
+        for (preparation, features), left in product(rows, range(4)):
+            yield sample._replace(preparation=preparation, features=features + left)
+        for preparation, rank in product(("", "scaled"), RANKS if kernel == "rbf" and precision != "float32" else ()):
+            yield sample._replace(preparation=preparation, features=60, rank=rank)
+        for share, features in product((0.005, 0.03, 0.2), (200, 3000) if precision != "int4" else ()):
+            yield sample._replace(sparse=share, features=features)
+
+
+def drawn(rng: np.random.Generator) -> Iterator[Sample]:
+    """Yield random models of each form."""
     for precision in PRECISIONS:
-        kernels = [name for name, spec in SPECS.items() if precision == "float32" or spec.total.integer]
-        yield from dense_samples(precision, kernels)
-        yield from projected_samples(precision, [name for name in kernels if takes_factors(name)])
-        if precision != "int4":
-            yield from sparse_samples(precision, kernels)
+        for _ in range(DRAWN["dense"]):
+            yield _drawn(rng, precision, kernels(precision))
+        for _ in range(DRAWN["projected"]):
+            sample = _drawn(rng, precision, [name for name in kernels(precision) if takes_factors(name)])
+            features = int(rng.choice([12, 60, 200]))
+            preparation = sample.preparation if sample.preparation != "far" else ""
+            yield sample._replace(features=features, rank=min(sample.features, features), preparation=preparation)
+        for _ in range(DRAWN["sparse"] if precision != "int4" else 0):
+            sample = _drawn(rng, precision, kernels(precision))
+            size = 30.0 if rng.random() < 0.4 and not SPECS[sample.kernel].total.inner else 1.0
+            share, preparation = float(rng.choice([0.005, 0.03, 0.2])), str(rng.choice(["", "", "scaled"]))
+            features = int(rng.choice([100, 300, 3000]))
+            yield sample._replace(features=features, sparse=share, size=size, preparation=preparation)
 
 
-def dense_samples(precision: str, kernels: list[str]) -> Iterator[Sample]:
-    """Yield models with all features."""
-    for kernel, preparation, decision in product(kernels, PREPARATIONS, DECISIONS):
-        yield Sample(precision, kernel, decision, preparation=preparation)
-    for kernel, features, decision in product(kernels, LOOPS, ("value", "sign", "largest")):
-        yield Sample(precision, kernel, decision, features)
-    for kernel, decision, preparation in product(("rbf", "laplacian"), DECISIONS, PREPARATIONS):
-        yield Sample(precision, kernel, decision, preparation=preparation, widths=True)
-    for kernel, decision, name in product(kernels, CLASSIFIERS, MAPS):
-        yield Sample(precision, kernel, decision, map=name)
-
-
-def projected_samples(precision: str, kernels: list[str]) -> Iterator[Sample]:
-    """Yield models of projected rows."""
-    for kernel, decision, scaled in product(kernels, DECISIONS, ("", "scaled", "clipped")):
-        yield Sample(precision, kernel, decision, FEATURES, scaled, rank=RANK)
-    for rank, decision, wide in product(LOOPS, ("value", "sign", "largest"), (False, True)):
-        yield Sample(precision, "rbf", decision, 200, widths=wide, rank=rank)
-    for decision, name in product(CLASSIFIERS, MAPS):
-        yield Sample(precision, "rbf", decision, map=name, rank=RANK)
-
-
-def sparse_samples(precision: str, kernels: list[str]) -> Iterator[Sample]:
-    """Yield models with sparse points."""
-    shares = 0.005, 0.03, 0.2
-    for kernel, decision, scaled, share, size in product(kernels, DECISIONS, ("", "scaled"), shares, (1.0, 30.0)):
-        if size == 1 or not SPECS[kernel].total.inner:
-            yield Sample(precision, kernel, decision, 300, scaled, sparse=share, size=size)
-    for decision, name in product(CLASSIFIERS, MAPS):
-        yield Sample(precision, "rbf", decision, 300, map=name, sparse=0.03)
-    yield from (Sample(precision, kernel, features=300, widths=True, sparse=0.03) for kernel in ("rbf", "laplacian"))
+def _drawn(rng: np.random.Generator, precision: str, kinds: list[str]) -> Sample:
+    """Return a random model of dense points; usual kernels and decisions are drawn more often."""
+    kernel = str(rng.choice(["rbf", "rbf", "rbf", "linear", *kinds]))
+    decision = str(rng.choice(["value", "sign", "largest", "votes", *DECISIONS]))
+    mapped = decision in CLASSIFIERS and rng.random() < 0.5
+    features = int(rng.integers(1, WRITTEN_OUT)) if rng.random() < 0.4 else int(rng.integers(WRITTEN_OUT, 240))
+    return Sample(
+        precision,
+        kernel if kernel in kinds else "rbf",
+        decision,
+        features,
+        str(rng.choice(PREPARATIONS)),
+        widths=kernel in ("rbf", "laplacian") and rng.random() < 0.4,
+        map=str(rng.choice(MAPS)) if mapped else "",
+        points=int(2 * 1.5 ** rng.uniform(0, 14)),
+        classes=int(rng.choice([3, 4, 5, 10, 26])),
+    )
 
 
 def artefact_for(sample: Sample, seed: int = 0) -> Artefact:
     """Return a model with random numbers."""
     rng, d = np.random.default_rng(seed), sample.rank or sample.features
-    goal, outputs = DECISIONS[sample.decision]
-    points: Any = sample.size * np.abs(rng.normal(size=(POINTS, d)))
+    goal, outputs = DECISIONS[sample.decision](sample.classes)
+    n = sample.points
+    points: Any = sample.size * np.abs(rng.normal(size=(n, d)))
     if sample.sparse:
-        kept: Any = lil_array(points * (rng.random((POINTS, d)) < sample.sparse))
+        kept: Any = lil_array(points * (rng.random((n, d)) < sample.sparse))
         csr = csr_array(kept)
         points = SparsePoints.of(csr.indptr, csr.indices, csr.data, d)
     parameters = {parameter.name: 2 if parameter.whole else 0.37 for parameter in SPECS[sample.kernel].parameters}
@@ -125,13 +155,13 @@ def artefact_for(sample: Sample, seed: int = 0) -> Artefact:
         sample.kernel,
         parameters,
         points,
-        rng.normal(size=(POINTS, outputs)),
+        rng.normal(size=(n, outputs)),
         rng.normal(size=outputs),
         goal,
         classes,
         _scaling(sample, rng),
         _map(sample.map, goal.n_classes),
-        rng.uniform(0.5, 2.0, POINTS) if sample.widths else None,
+        rng.uniform(0.5, 2.0, n) if sample.widths else None,
         projection=rng.normal(size=(sample.features, sample.rank)) if sample.rank else None,
     )
 
@@ -175,32 +205,69 @@ def source_of(sample: Sample) -> Any:
         return CExporter(sample.precision)._source(artefact_for(sample), "model")
 
 
-def code_of(source: Any) -> int:
-    """Return the bytes of compiled code without tables."""
-    return compiled_bytes(source.text().encode()) - laid_out(source.cost.tables)
+def without_numbers(text: str) -> str:
+    """Return a source whose long tables have one number each, different ones: compilers join tables that are equal."""
+    number = count(1)
+
+    def shortened(table: re.Match[str]) -> str:
+        return f"{table[1]}{{{next(number)}}}" if table[2].count(",") > LONG else table[0]
+
+    return re.sub(r"(\]\s*=\s*)\{([^{}]*)\}", shortened, text)
 
 
-def parts_and_code(sample: Sample) -> tuple[list[str], int]:
-    """Return the parts of a model's code, and the bytes of all of them."""
+def facts_and_code(sample: Sample) -> tuple[list[str], int]:
+    """Return the facts about a model's code, and its bytes."""
     source = source_of(sample)
-    return source.parts, code_of(source)
+    return source.facts, compiled_bytes(without_numbers(source.text()).encode()) - laid_out(source.cost.tables)
 
 
-def measured() -> dict[str, int]:
-    """Return the bytes of each part."""
-    with ThreadPoolExecutor() as pool:
-        found = list(pool.map(parts_and_code, samples()))
-    names = sorted({part for parts, _ in found for part in parts})
+def measured() -> dict[str, dict[str, int]]:
+    """Return the bytes of facts, of pairs of them and of usual combinations, for each form of tables."""
+    rng, own = np.random.default_rng(0), list(usual())
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        found = list(pool.map(facts_and_code, [*own, *drawn(rng)]))
+    forms: dict[str, list[tuple[list[str], int]]] = defaultdict(list)
+    whole: dict[str, dict[str, int]] = defaultdict(dict)
+    for place, ((form, *facts), code) in enumerate(found):
+        forms[form].append((facts, code))
+        if place < len(own):
+            name = combined(facts)
+            whole[form][name] = max(whole[form].get(name, 0), code + (NEAR_CODED if form.startswith("coded") else NEAR))
+    return {form: fitted(models, rng) | whole[form] for form, models in sorted(forms.items())}
+
+
+def fitted(models: list[tuple[list[str], int]], rng: np.random.Generator) -> dict[str, int]:
+    """Return the bytes of facts and of pairs, with those by which models that were left out exceed their sum."""
+    short = [0]
+    for _ in range(15):
+        left_out = rng.random(len(models)) < 0.2
+        known = _least_sums([model for model, out in zip(models, left_out, strict=True) if not out])
+        for (facts, code), out in zip(models, left_out, strict=True):
+            if out and all(fact in known for fact in facts):
+                short.append(code - sum(known.get(name, 0) for name in [*facts, *pairs(facts)]))
+    known = _least_sums(models)
+    return known | {"code": known["code"] + int(np.quantile(short, COVERED, method="higher"))}
+
+
+def _least_sums(models: Sequence[tuple[list[str], int]]) -> dict[str, int]:
+    """Return whole numbers of bytes whose sums are at least the code of each model, and little more in all."""
+    singles = sorted({fact for facts, _ in models for fact in facts})
+    names = [*singles, *sorted({pair for facts, _ in models for pair in pairs(facts)})]
     place = {name: number for number, name in enumerate(names)}
-    rows: Any = lil_array((len(found), len(names)))
-    for number, (parts, _) in enumerate(found):
-        for part in parts:
-            rows[number, place[part]] = 1
-    matrix, code = csr_array(rows), np.array([bytes_ for _, bytes_ in found], dtype=float)
-    solved = linprog(matrix.sum(axis=0), -matrix, -code, bounds=(0, None), method="highs")
-    values = np.ceil(solved.x - 1e-6)
-    return {name: int(value) for name, value in zip(names, values, strict=True)}
+    rows: Any = lil_array((len(models), len(names)))
+    for number, (facts, _) in enumerate(models):
+        for name in [*facts, *pairs(facts)]:
+            rows[number, place[name]] = 1
+    matrix, code = csr_array(rows), np.array([code for _, code in models], dtype=float)
+    noise = np.repeat([0.0, NOISE], [len(singles), len(names) - len(singles)])
+    cost = np.concatenate([matrix.sum(axis=0) + noise, -matrix.sum(axis=0) + noise])
+    solved = linprog(cost, -hstack([matrix, -matrix]), -code, bounds=(0, None), method="highs")
+    values = np.rint(solved.x[: len(names)] - solved.x[len(names) :]).astype(int)
+    kept = {name: int(values[place[name]]) for name in names if name in singles or values[place[name]]}
+    kept["code"] += max(int(np.ceil((code - matrix @ values).max())), 0)  # rounding
+    return kept
 
 
 if __name__ == "__main__":
-    TABLE.write_text(json.dumps(measured(), indent=1) + "\n")
+    tables = {form: parts for form, parts in json.loads(TABLE.read_text()).items() if form.startswith("table in")}
+    TABLE.write_text(json.dumps(measured() | tables, indent=0) + "\n")  # those of tables are of tools.c_code_tables

@@ -351,6 +351,7 @@ def _json_outputs(model: Any, kernel: Callable[..., float], row: Array) -> Array
         row = (row - scaling["centre"]) * scaling["scale"]
         for ends, cut in (("low", max), ("high", min)):
             row = np.array([x if end is None else cut(x, end) for x, end in zip(row, scaling[ends], strict=True)])
+    row = row if model.get("projection") is None else row @ np.array(model["projection"])
     points = _json_points(model["points"])
     widths = model.get("widths") or [1.0] * len(points)
     settings = [model["kernel"] | {"gamma": width * model["kernel"].get("gamma", 1.0)} for width in widths]

@@ -30,7 +30,7 @@ from slimsvm.ship.c import CExporter
 from slimsvm.ship.source import artefact_of
 from slimsvm.slim.method import Slim
 
-from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError
+from .base import SHARES, Array, Contender, Data, Shipped, TooFewBytesError, c_bytes
 from .descent import SLACK
 
 #: rows that set the range of integer tables, and the share of them that may be beyond it at either end of a feature
@@ -41,6 +41,10 @@ USUAL_C = 10.0
 VALIDATION_ROWS = 4096
 #: the kernels that slim chooses from
 KERNELS: dict[str, type[Kernel]] = {"rbf": RBF, "laplacian": Laplacian}
+#: rows of the quick model
+PROBED = 2000
+#: the most standard deviations between the two values of a feature
+MOST_SPREADS = 4.0
 #: bytes of a scaler in front of a model, for each feature and for its code
 SCALER_BYTES, SCALER_CODE = 8, 64
 #: seconds that are left when slim's search ends, for its last step and the C
@@ -84,8 +88,14 @@ def _range_rows(data: Data) -> Array:
 
 
 def _powers_of_two(X: Array) -> Array:
-    """Return a scale for each feature, a power of 2, by which factors can be divided without rounding."""
+    """Return a scale for each feature, a power of 2, by which factors can be divided without rounding.
+
+    A rare feature of two values is not made large: coarse tables would multiply its rounding.
+    """
     spread = X.std(axis=0, dtype=np.float64)
+    low, high = X.min(axis=0), X.max(axis=0)
+    two = ((low == X) | (high == X)).all(axis=0)
+    spread = np.where(two, np.maximum(spread, (high - low) / MOST_SPREADS), spread)
     return np.exp2(np.rint(np.log2(np.where(spread > 0, spread, 1.0))))
 
 
@@ -97,32 +107,55 @@ class SlimContender(Contender):
 
     def choices(self) -> dict[str, Sequence[Any]]:
         """Return the metrics, and widths of a fixed kernel; slim itself chooses decay, size, rank and bits."""
-        fixed = {"gamma": (1.0, 4.0, 0.25)} if "fixed" in self.metrics else {}
-        return {"metric": self.metrics} | fixed
+        widths: dict[str, Sequence[Any]] = {"gamma": (1.0, 4.0, 0.25)} if "fixed" in self.metrics else {}
+        return {"metric": self.metrics, **widths}
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
-        """Return the model that fills the bytes. Factors take in the scale of the rows; others need a scaler in front."""
-        begun, metric, kind = perf_counter(), settings["metric"], SlimSVR if data.real else SlimSVC
-        d, scale = data.X.shape[1], None if data.scaler is None else _powers_of_two(data.X)
+        """Return the model that fills the bytes; a quick one shows how much shorter its code is than slim counts."""
+        begun, scale = perf_counter(), None if data.scaler is None else _powers_of_two(data.X)
+        absorbed = scale is None or settings["metric"] == "both"
+        room = size if absorbed else size - SCALER_BYTES * data.X.shape[1] - SCALER_CODE
+        probe = replace(data, X=data.X[:PROBED], y=data.y[:PROBED])
+        more = 0
+        if len(np.unique(probe.y)) == len(np.unique(data.y)) or data.real:
+            quick = self._machine(probe, room, settings, scale, Slim(metric=settings["metric"], steps=1), None)
+            shape = Shape.of("rbf", data.X.shape[1], quick.goal_).of_model(quick.model_)
+            counted = shape.bytes(quick.model_.size, quick.model_.precision) + size - room
+            more = max(counted - c_bytes(self._shipped(probe, quick, scale, absorbed).source) - SLACK, 0)
+        seconds = max(seconds - (perf_counter() - begun) - LAST_SECONDS, 0.5 * seconds)
+        found = self._machine(data, room + more, settings, scale, Slim(metric=settings["metric"]), seconds)
+        shipped = self._shipped(data, found, scale, absorbed)
+        while c_bytes(shipped.source) > size and found.model_.size > 1:  # the code is longer than that of the probe
+            order = np.argsort(np.square(found.model_.coef).sum(axis=1))
+            found.model_ = found.model_.part(np.sort(order[1:]))
+            shipped = self._shipped(data, found, scale, absorbed)
+        return shipped
+
+    def _machine(
+        self, data: Data, size: int, settings: dict[str, Any], scale: Array | None, reducer: Slim, seconds: float | None
+    ) -> Any:
+        """Return the fitted machine on scaled rows, of so many bytes as slim counts them."""
         rows = data.X if scale is None else data.X / scale
-        absorbed = scale is None or metric == "both"
-        gamma = settings.get("gamma", 1.0) / (d * max(float(rows.var()), 1e-12))
-        machine = kind(
-            f"{size if absorbed else size - SCALER_BYTES * d - SCALER_CODE} B",
+        gamma = settings.get("gamma", 1.0) / (rows.shape[1] * max(float(rows.var()), 1e-12))
+        machine = (SlimSVR if data.real else SlimSVC)(
+            f"{size} B",
             gamma=gamma,
             C=USUAL_C,
             trainer=None,
-            reducer=Slim(metric=metric),
-            time_limit=max(seconds - (perf_counter() - begun) - LAST_SECONDS, 0.5 * seconds),
+            reducer=reducer,
+            time_limit=seconds,
             validation_fraction=min(0.2, VALIDATION_ROWS / len(rows)),
             random_state=0,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (ConvergenceWarning, UserWarning))  # the time is limited, as it should be
             try:
-                machine.fit(rows, data.y)
+                return machine.fit(rows, data.y)
             except ValueError as failure:
                 raise TooFewBytesError(str(failure)) from failure
+
+    def _shipped(self, data: Data, machine: Any, scale: Array | None, absorbed: bool) -> Shipped:
+        """Return the C of a machine; factors take in the scale of the rows, others have a scaler in front."""
         model, found = machine, machine.model_
         if scale is not None and absorbed:
             learned = Metric(found.factors / scale, found.widths)

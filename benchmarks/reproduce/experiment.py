@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from slimsvm.studio.runs import Row, RunTable
 
 REPRODUCED, NOT_REPRODUCED, DIFFERS, NOT_RUN = "reproduced", "not reproduced", "differs", "not run yet"
 NOT_ON_TERMS = "not run on the paper's terms"
@@ -15,7 +16,6 @@ STANDARD_ERRORS = 2.0
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 Cell = dict[str, Any]  # what is run at once: data, method, settings
-Row = dict[str, Any]  # a cell and what was measured; values are text after they have been read from a file
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,11 @@ class Experiment:
 
     def file(self, folder: Path = RESULTS) -> Path:
         """Return the CSV file of the rows."""
-        return folder / f"{self.name}.csv"
+        return self.table(folder).path
+
+    def table(self, folder: Path = RESULTS) -> RunTable:
+        """Return the table of the rows."""
+        return RunTable(folder / f"{self.name}.csv", (*self.columns, "commit", "seconds", "failure"))
 
     def rows(self, folder: Path = RESULTS) -> list[Row]:
         """Return the rows that there are, without those of cells that failed."""
@@ -90,11 +94,8 @@ class Experiment:
         return list(next(iter(self.cells())))
 
     def all_rows(self, folder: Path = RESULTS) -> list[Row]:
-        """Return the rows of the file; one that was cut off as it was written is left out."""
-        if not self.file(folder).exists():
-            return []
-        with open(self.file(folder), newline="") as file:
-            return [row for row in csv.DictReader(file, restval="") if row["seconds"]]
+        """Return the rows of the file, with those of failures."""
+        return list(self.table(folder).rows())
 
     def missing(self, folder: Path = RESULTS) -> list[Cell]:
         """Return the cells without rows."""
@@ -102,26 +103,15 @@ class Experiment:
         return [cell for cell in self.cells() if tuple(str(value) for value in cell.values()) not in done]
 
     def append(self, rows: list[Row], folder: Path = RESULTS) -> None:
-        """Append rows to the file, on a new line even if the last one was cut off."""
+        """Append rows to the file."""
         folder.mkdir(parents=True, exist_ok=True)
-        if self.file(folder).exists() and not (text := self.file(folder).read_text()).endswith("\n"):
-            self.file(folder).write_text(text + "\n")
-        self.write(rows, folder, "a" if self.file(folder).exists() else "w")
+        self.table(folder).append(rows)
 
     def tidy(self, folder: Path = RESULTS) -> None:
         """Condense the rows in the file, and leave out failures that are over."""
         rows = self.rows(folder)
         if self.file(folder).exists():
-            self.write((self.condense(rows) if self.condense else rows) + self.failures(folder), folder, "w")
-
-    def write(self, rows: list[Row], folder: Path, mode: str) -> None:
-        """Write rows in place of those in the file, or after them."""
-        with open(self.file(folder), mode, newline="") as file:
-            columns = (*self.columns, "commit", "seconds", "failure")
-            writer = csv.DictWriter(file, columns, lineterminator="\n", restval="")
-            if mode == "w":
-                writer.writeheader()
-            writer.writerows(rows)
+            self.table(folder).replace((self.condense(rows) if self.condense else rows) + self.failures(folder))
 
 
 def is_higher(one: float, other: float, rows: int) -> bool:

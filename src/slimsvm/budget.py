@@ -40,17 +40,17 @@ class Budget:
     @classmethod
     def of(cls, given: Any) -> Budget:
         """Return the limits that a user gives; raise ValueError for what is no limit."""
-        found = cls()
+        limits = cls()
         for limit in () if given is None else given if isinstance(given, tuple | list) else (given,):
             name, value = _limit(limit)
-            if getattr(found, name) is not None:
+            if getattr(limits, name) is not None:
                 raise ValueError(
                     f"budget={given!r} has two limits of one kind, which contradict each other; give one of them"
                 )
-            found = replace(found, **{name: value})
+            limits = replace(limits, **{name: value})
         if isinstance(given, tuple | list) and not given:
             raise ValueError(f"budget={given!r} has no limit; give {FORMS}, or None")
-        return found
+        return limits
 
     @property
     def given(self) -> bool:
@@ -65,14 +65,14 @@ class Budget:
     @property
     def amount(self) -> tuple[str, float]:
         """The kind and the amount of a budget with a single limit, to compare budgets by."""
-        found = [(field.name, getattr(self, field.name)) for field in fields(self)]
-        found = [(name, float(value)) for name, value in found if value is not None]
-        if len(found) != 1:
+        given = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        given = [(name, float(value)) for name, value in given if value is not None]
+        if len(given) != 1:
             raise ValueError(f"budgets with several limits have no order: {self}")
-        return found[0]
+        return given[0]
 
     def __str__(self) -> str:
-        words = [str(each) for each in (self.count, self.fraction) if each is not None]
+        words = [str(limit) for limit in (self.count, self.fraction) if limit is not None]
         words += [] if self.bytes is None else [in_units(self.bytes, BYTES)]
         words += [] if self.microseconds is None else [in_units(self.microseconds, TIMES)]
         return " and ".join(words)
@@ -114,13 +114,13 @@ def _limit(given: Any) -> tuple[str, Any]:
 
 
 def _limit_in_words(text: str) -> tuple[str, Any]:
-    found = _TEXT.fullmatch(text)
-    number = _number(found[1]) if found else None
-    if found is None or number is None or number > LARGEST:
+    match = _TEXT.fullmatch(text)
+    number = _number(match[1]) if match else None
+    if match is None or number is None or number > LARGEST:
         raise ValueError(f"budget={short(text)} is no number with a unit; give {FORMS}")
     if not number > 0:
         raise ValueError(f"budget={text!r} must be above 0; give {FORMS}")
-    unit = found[2].lower().replace("µ", "u").replace("μ", "u")
+    unit = match[2].lower().replace("µ", "u").replace("μ", "u")
     if not unit:
         return _limit(int(number) if number >= 1 and number == int(number) else number)
     for name, size in BYTES.items():
@@ -129,7 +129,7 @@ def _limit_in_words(text: str) -> tuple[str, Any]:
                 raise ValueError(f"budget={text!r} is less than a byte")
             return "bytes", int(number * size)
     if unit not in TIMES:
-        raise ValueError(f"budget={text!r} has an unknown unit {found[2]!r}; there are {', '.join((*BYTES, *TIMES))}")
+        raise ValueError(f"budget={text!r} has an unknown unit {match[2]!r}; there are {', '.join((*BYTES, *TIMES))}")
     return "microseconds", number * TIMES[unit]
 
 

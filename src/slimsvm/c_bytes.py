@@ -1,17 +1,20 @@
 """The bytes of an exported C model: text and data as `size` reports them, compiled by `gcc -Os` for x86-64.
 
-Constant tables are as long as their numbers, and begin at multiples of 32 bytes if they have 32 bytes or more. The code's
-share is a sum of measured parts (`c_code.json`, made by `python -m tools.c_code`); a test compiles models and compares. So
-`fit`, `info` and the benchmarks count alike, and none of them needs a compiler.
+Constant tables are as long as their numbers, and begin at multiples of 8, 16 or 32 bytes if they have as many. The code's
+share depends on a few facts about a model: its kernel, its decision, the loop over its features ... `c_code.json`, made by
+`python -m tools.c_code`, has the measured bytes of usual combinations of them. For others it has bytes of each fact and of
+each pair of facts, whose sum no measured model exceeds. A test compiles models and compares. So `fit`, `info` and the
+benchmarks count alike, and none of them needs a compiler.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from itertools import combinations
 from math import ceil
 from typing import Any
 
@@ -22,7 +25,7 @@ from .metric import Metric
 #: bits of a number in the tables of points, by precision
 BITS = {"float32": 32, "int16": 16, "int8": 8, "int4": 4}
 #: tables of at least so many bytes begin at multiples of so many
-ALIGNED = 32
+ALIGNED = (32, 16, 8)
 #: integer exports keep coefficients in 16 bits up to this many coefficients for each coordinate of a point
 CHEAP_COEFFICIENTS = 1 / 8
 #: loops over fewer features than this are written out by the compiler; others differ by what is left of groups of four
@@ -30,8 +33,10 @@ WRITTEN_OUT = 12
 #: points as tables of all features are smaller than those of nonzeros only if these are more than this part of the numbers
 DENSE = 4
 
-#: bytes by which the code of a model may be longer than that of its parts, which are measured one by one
-TOGETHER = 64
+#: bytes of a prepared row on the stack from which on functions stay apart: compilers inline none with a large stack
+LARGE_ROW = 256
+#: numbers of outputs from which on the code differs
+OUTPUTS = (5, 2)
 #: the bytes of code that was not measured: more than any budget
 UNKNOWN = 1 << 40
 
@@ -48,22 +53,42 @@ def laid_out(tables: Sequence[Table]) -> int:
     """Return the bytes of constant tables with the gaps between them; compilers write the last one first."""
     end = 0
     for nbytes, item in reversed(tables):
-        unit = ALIGNED if nbytes >= ALIGNED else item
+        unit = next((least for least in ALIGNED if nbytes >= least), item)
         end = -(-end // unit) * unit + nbytes
     return end
 
 
 @cache
-def _measured() -> dict[str, int]:
+def _measured() -> dict[str, dict[str, int]]:
     return dict(json.loads(files(__package__).joinpath("c_code.json").read_text(encoding="utf-8")))
 
 
-def code_bytes(parts: Iterable[str]) -> int:
-    """Return the bytes of code with these parts: all of them together are at least what a compiler makes of it.
+def code_bytes(facts: Sequence[str]) -> int:
+    """Return the bytes of code of a model with these facts (`code_facts`): hardly ever less than a compiler makes of it.
 
-    A part that was not measured fits nowhere.
+    A model with a fact that was not measured fits nowhere.
     """
-    return TOGETHER + sum(_measured().get(part, UNKNOWN) for part in parts)
+    form, *others = facts
+    known = _measured().get(form, {})
+    if (whole := known.get(combined(others))) is not None:
+        return whole
+    return sum(known.get(single, UNKNOWN) for single in others) + sum(known.get(pair, 0) for pair in pairs(others))
+
+
+def preparation_code(form: str, parts: Sequence[str]) -> int:
+    """Return the bytes of code of the preparation of a table, the sum of its parts."""
+    known = _measured().get(form, {})
+    return sum(known.get(part, UNKNOWN) for part in parts)
+
+
+def combined(facts: Sequence[str]) -> str:
+    """Return the name of several facts together."""
+    return ", ".join(facts)
+
+
+def pairs(facts: Sequence[str]) -> list[str]:
+    """Return the names of all pairs of facts."""
+    return [combined(pair) for pair in combinations(facts, 2)]
 
 
 def is_coded(precision: str, *, projected: bool) -> bool:
@@ -71,7 +96,7 @@ def is_coded(precision: str, *, projected: bool) -> bool:
     return precision == "int4" or (projected and precision != "float32")
 
 
-def code_parts(
+def code_facts(
     *,
     kernel: str,
     precision: str,
@@ -82,20 +107,24 @@ def code_parts(
     projected: bool,
     map: str,  # noqa: A002
     sparse: str,
+    outputs: int,
 ) -> list[str]:
-    """Return the names of the parts of the code that matter for its length.
+    """Return what the length of the code depends on: the form of the tables, and facts.
 
     `preparation` is what happens to a row before the kernel: "", "constants", "tables", "short" or "clips". `sparse` is the
     layout of sparse points, "" for dense ones.
     """
     coded = is_coded(precision, projected=projected)
     form = f"sparse {precision}" if sparse else f"coded {precision}" if coded else precision
-    loop = str(features) if features < WRITTEN_OUT else f"{features % 4} more than 4k"
+    loop = str(features) if features < WRITTEN_OUT else f"4k+{features % 4}"
     # several values are the outputs, which classes have code behind
     read = Decision.LARGEST if decision is Decision.VALUES else decision
-    parts = ["every model", f"{kernel} kernel", read.name, *(sparse.split("; ") if sparse else [f"{loop} features"])]
-    parts += [f"preparation by {preparation}"] * bool(preparation) + ["widths"] * widths + ["projection"] * projected
-    return [f"{form}: {part}" for part in parts + [f"map {map}"] * bool(map)]
+    facts = ["code", kernel, read.name, sparse or loop]
+    facts += [preparation] * bool(preparation) + ["widths"] * widths + ["projection"] * projected + [map] * bool(map)
+    if read not in (Decision.VALUE, Decision.SIDE, Decision.SIGN):
+        facts.append(f"{next((least for least in OUTPUTS if outputs >= least), 1)} outputs")
+    on_stack = features * (2 if form in ("int16", "int8") else 4) * bool(preparation or projected)
+    return [form, *facts, *["large row"] * (on_stack >= LARGE_ROW and not sparse)]
 
 
 @dataclass(frozen=True)
@@ -109,12 +138,14 @@ class ScalerTables:
     features: int = 0
     clips: bool = False
     near: bool = False
+    bytes: int = 0  # of the preparation of a table, in place of scalers
 
     def behind(self, other: ScalerTables) -> ScalerTables:
         """Return the tables of these scalers behind others, which are one table for each number."""
+        nbytes = self.bytes + other.bytes
         if not self.features or not other.features:
-            return other if not self.features else self
-        return ScalerTables(max(self.features, other.features), self.clips or other.clips)
+            return replace(other if not self.features else self, bytes=nbytes)
+        return ScalerTables(max(self.features, other.features), self.clips or other.clips, bytes=nbytes)
 
 
 #: the tables of a model without scalers
@@ -165,17 +196,17 @@ class Shape:
             return replace(self, density=0.0, nonzeros=nonzeros, columns=min(self.features, nonzeros)).bytes(
                 size, precision
             )
-        tables, parts = self._dense(size, precision)
+        tables, facts = self._dense(size, precision)
         if self.nonzeros is not None and precision != "int4":
             sparse = self._sparse(size, precision)
             written = DENSE * self.nonzeros > size * self.features and self.kernel != "linear"
             if not written or total(tables) >= total(sparse[0]):
-                tables, parts = sparse
-        return laid_out(tables) + code_bytes(parts)
+                tables, facts = sparse
+        return laid_out(tables) + code_bytes(facts) + self.scaler.bytes
 
     def code(self, precision: str) -> int:
         """Return the bytes of the code of a model with dense points."""
-        return code_bytes(self._parts(precision, self._preparation(precision)[0]))
+        return code_bytes(self._facts(precision, self._preparation(precision)[0]))
 
     # Dense points.
 
@@ -185,18 +216,17 @@ class Shape:
         return SPECS[self.kernel].total.shift_invariant
 
     def _dense(self, size: int, precision: str) -> tuple[list[Table], list[str]]:
-        """Return the tables and the parts of the code of dense points."""
+        """Return the tables of dense points, and the facts about the code."""
         points = max(size, 1)
         if self.kernel == "linear":
             points = min(points, self.outputs)  # the sum of all points for each output
         preparation, tables = self._preparation(precision)
         tables = [*tables, *self._numbers(points, precision), *self._map_tables()]
-        return tables, self._parts(precision, preparation)
+        return tables, self._facts(precision, preparation)
 
-    def _parts(self, precision: str, preparation: str, sparse: str = "") -> list[str]:
-        """Return the parts of the code."""
+    def _facts(self, precision: str, preparation: str, sparse: str = "") -> list[str]:
         softmax = self.map == "temperature" and self.classes > 2
-        return code_parts(
+        return code_facts(
             kernel=self.kernel,
             precision=precision,
             decision=self.decision,
@@ -206,25 +236,26 @@ class Shape:
             projected=bool(self.rank),
             map="softmax" if softmax else self.map,
             sparse=sparse,
+            outputs=self.outputs,
         )
 
     def _preparation(self, precision: str) -> tuple[str, list[Table]]:
         """Return what happens to rows before the kernel, and its tables: those of scalers, which hold the factors too."""
-        d, whole = self.features, precision in ("int16", "int8")
+        d, integers = self.features, precision in ("int16", "int8")
         if self.scaler.features:
             short = precision == "int8" and self.scaler.near and not self.scaler.clips and self.distance
             if short:
                 return "short", [(2 * d, 2), (2 * d, 2)]
             return ("clips", [(4 * d, 4)] * 4) if self.scaler.clips else ("tables", [(4 * d, 4)] * 2)
         if not self.factors:
-            return "constants" if whole and not self.rank else "", []
+            return "constants" if integers and not self.rank else "", []
         if precision == "int4":
             return "tables", [(2 * d, 2)]
         if not self.distance:  # float32 points contain the factors; `ship.balance` may need some for integers
-            return ("tables", [(4 * d, 4)]) if whole else ("", [])
+            return ("tables", [(4 * d, 4)]) if integers else ("", [])
         if precision == "int8":
             return "short", [(2 * d, 2), (2 * d, 2)]
-        return "tables", [(4 * d, 4)] * (2 if whole else 1)
+        return "tables", [(4 * d, 4)] * (2 if integers else 1)
 
     def _numbers(self, points: int, precision: str) -> list[Table]:
         """Return the tables of points, coefficients, projection, widths and biases."""
@@ -249,7 +280,7 @@ class Shape:
     # Sparse points.
 
     def _sparse(self, size: int, precision: str) -> tuple[list[Table], list[str]]:
-        """Return the tables and the parts of the code of sparse points."""
+        """Return the tables of sparse points, and the facts about the code."""
         points, q, spec = max(size, 1), self.outputs, SPECS[self.kernel]
         nonzeros = self.nonzeros or 1
         if self.kernel == "linear" and points > q:
@@ -261,7 +292,7 @@ class Shape:
         tables += [(4 * points * q, 4), *([(4 * points, 4)] if self.widths else []), (4 * q, 4), *self._map_tables()]
         double = spec.total.own is not None
         sparse = sparse_words(listed=listed, ragged=ragged, double=double)
-        return tables, self._parts(precision, "tables" if self.scaler.features else "", sparse)
+        return tables, self._facts(precision, "tables" if self.scaler.features else "", sparse)
 
 
 def codes(rows: int, columns: int, bits: int) -> list[Table]:
@@ -283,8 +314,8 @@ class Room:
     def largest(self, most: int) -> int:
         """Return the points up to `most` of the largest model that fits, with or without a projection; 0 if none does."""
         parts = {"factors": False, "widths": True}
-        found = [self.points(name, most, rank=rank, **parts) for name in self.precisions for rank in self.ranks]
-        return max(found + [self.points(name, most) for name in self.precisions])
+        sizes = [self.points(name, most, rank=rank, **parts) for name in self.precisions for rank in self.ranks]
+        return max(sizes + [self.points(name, most) for name in self.precisions])
 
     def points(self, precision: str, most: int, **changes: Any) -> int:
         """Return the points up to `most` that fit, 0 if none does; `changes` are those of the shape, such as rank=8."""
@@ -316,14 +347,17 @@ def sparse_layout(points: int, features: int, nonzeros: int, columns: int, item:
     Columns are those in which a point is nonzero, or all features, which need no list. A column has its nonzeros with the
     points that they belong to, or a number for every point. Numbers have `item` bytes.
     """
-    place, start, owner = (smallest_item(most) for most in (features - 1, nonzeros, points - 1))
+    place, start, owner = (smallest_item(largest) for largest in (features - 1, nonzeros, points - 1))
     lists = {True: [(columns * place, place)], False: []}
-    found = []
+    layouts = []
     for listed in (True, False):
         used = columns if listed else features
         entries = [((used + 1) * start, start), (nonzeros * owner, owner), (nonzeros * item, item)]
-        found += [(listed, True, lists[listed] + entries), (listed, False, [*lists[listed], (used * points * item, item)])]
-    return min(found, key=lambda layout: total(layout[2]))
+        layouts += [
+            (listed, True, lists[listed] + entries),
+            (listed, False, [*lists[listed], (used * points * item, item)]),
+        ]
+    return min(layouts, key=lambda layout: total(layout[2]))
 
 
 def smallest_item(most: int) -> int:

@@ -65,10 +65,10 @@ class Isotonic:
 
     def __call__(self, scores: Array) -> Array:
         """Return the probabilities of the classes."""
-        given, found = columns(scores), []
+        given, curves = columns(scores), []
         for column, start, stop in zip(given.T, self.starts[:-1], self.starts[1:], strict=True):
-            found.append(np.interp(column, self.scores[start:stop], self.values[start:stop]))
-        return _normalised(np.clip(np.column_stack(found), LEAST, 1 - LEAST))
+            curves.append(np.interp(column, self.scores[start:stop], self.values[start:stop]))
+        return _normalised(np.clip(np.column_stack(curves), LEAST, 1 - LEAST))
 
     def check(self, n_classes: int) -> None:
         """Raise ValueError unless each score has knots in rising order."""

@@ -50,11 +50,11 @@ class Learning:
 
     def generator(self) -> np.random.Generator:
         """Return the random generator where it is; raise ValueError for a state that is none."""
-        found = np.random.PCG64()
+        bits = np.random.PCG64()
         try:
             if self.rng["state"]["inc"] % 2 != 1:
                 raise ValueError("its increment is even")
-            found.state = dict(self.rng)
+            bits.state = dict(self.rng)  # type: ignore[assignment]
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"it has no random generator of a stream ({error})") from error
-        return np.random.Generator(found)
+        return np.random.Generator(bits)

@@ -196,13 +196,13 @@ class Judgement:
     @classmethod
     def mean(cls, judgements: Sequence[Judgement], shares: Array) -> Judgement:
         """Return one judgement for several sets of validation rows; `shares` are their shares of all rows."""
-        error = float(shares @ [each.error for each in judgements])
-        parts = [each.deviations for each in judgements]
+        error = float(shares @ [judgement.error for judgement in judgements])
+        parts = [judgement.deviations for judgement in judgements]
         deviations = None
         if all(part is not None for part in parts):
             deviations = np.concatenate([share * part for share, part in zip(shares, parts, strict=True)])
-        length = _length(shares * [each.standard_error for each in judgements])
-        return cls(error, length, deviations, _mean_of_classes([each.class_errors for each in judgements]))
+        length = _length(shares * [judgement.standard_error for judgement in judgements])
+        return cls(error, length, deviations, _mean_of_classes([judgement.class_errors for judgement in judgements]))
 
 
 def _length(vector: Array) -> float:
@@ -212,7 +212,7 @@ def _length(vector: Array) -> float:
 
 def _mean_of_classes(several: Sequence[Array | None]) -> Array | None:
     """Return the mean error of each class over the sets of validation rows in which it has rows."""
-    if any(each is None for each in several):
+    if any(errors is None for errors in several):
         return None
     table = np.array(several)
     known = np.isfinite(table)

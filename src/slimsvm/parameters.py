@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
 Kind = TypeVar("Kind")
@@ -252,9 +252,9 @@ PARAMETERS: dict[str, Parameter] = {
 }
 
 
-def parameter(name: str) -> Any:
+def parameter(name: str, table: dict[str, Parameter] = PARAMETERS) -> Any:
     """Return the field of a dataclass with the default of a parameter."""
-    return field(default=PARAMETERS[name].default)
+    return field(default=table[name].default, metadata={"parameter": table[name]})
 
 
 @dataclass_transform(eq_default=False)
@@ -263,16 +263,15 @@ def estimator(kind: type[Kind]) -> type[Kind]:
     made = dataclass(eq=False, repr=False)(kind)
     if kind.__doc__:  # Python has no docstrings with -OO
         head, mark, rest = inspect.cleandoc(kind.__doc__).partition("Attributes\n")
-        names = (each.name for each in fields(made))  # type: ignore[arg-type]
-        made.__doc__ = "".join([f"{head.rstrip()}\n\n{described(names)}\n\n", mark, rest])
+        made.__doc__ = "".join([f"{head.rstrip()}\n\n{described(fields(made))}\n\n", mark, rest])  # type: ignore[arg-type]
     return made
 
 
-def described(names: Iterable[str]) -> str:
+def described(parameters: Iterable[Field[Any]]) -> str:
     """Return the section on parameters of a docstring."""
     entries = []
-    for name in names:
-        entry = PARAMETERS[name]
-        entries.append(f"{name} : {entry.kind}, default={entry.default!r}")
+    for each in parameters:
+        entry = each.metadata["parameter"]
+        entries.append(f"{each.name} : {entry.kind}, default={entry.default!r}")
         entries.append(textwrap.indent(textwrap.dedent(entry.text).strip(), "    "))
     return "\n".join(["Parameters", "----------", *entries])

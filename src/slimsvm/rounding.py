@@ -121,9 +121,3 @@ def rounded(numbers: Array, bits: int) -> Array:
 def rounded_widths(widths: Array) -> Array:
     """Return widths as tables of 4 bits hold them, in a byte each."""
     return SmallFloats.of(widths, 8, mantissa=4).values
-
-
-def table_bytes(shape: tuple[int, int], bits: int) -> int:
-    """Return the bytes of a table with its pairs."""
-    rows, columns = shape
-    return -(-rows * columns * bits // 8) + (4 if bits == 4 else 8) * min(rows, columns)

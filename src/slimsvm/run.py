@@ -22,10 +22,6 @@ def silent(*_: Any) -> None:
     """Report no progress."""
 
 
-def no_progress(done: float) -> None:
-    """Report no progress of a part."""
-
-
 def not_recorded(**measures: Any) -> None:
     """Record nothing."""
 

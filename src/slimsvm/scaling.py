@@ -35,7 +35,7 @@ class Scaling:
 
     def part(self, features: Array) -> Scaling:
         """Return the scaling of some features."""
-        return Scaling(*(each[features] for each in self.parts))
+        return Scaling(*(part[features] for part in self.parts))
 
     @property
     def clips(self) -> bool:

@@ -84,8 +84,8 @@ class Words:
         texts = [*self.vocabulary, *self.stop_words]
         if not all(isinstance(text, str) for text in texts) or len(self.features) < len(self.vocabulary) or not texts:
             raise ValueError("the vocabulary and the stop words of a vectorizer are different texts")
-        whole = len(self.runs) == 2 and all(type(size) is int for size in self.runs)
-        if not whole or not 1 <= self.runs[0] <= self.runs[1]:
+        whole_numbers = len(self.runs) == 2 and all(type(size) is int for size in self.runs)
+        if not whole_numbers or not 1 <= self.runs[0] <= self.runs[1]:
             raise ValueError(f"the ngram_range of a vectorizer is {short(self.runs)}")
         if self.idf is not None and (self.idf.shape != (len(self.vocabulary),) or not np.isfinite(self.idf).all()):
             raise ValueError("the idf of a vectorizer is not a finite number for each word")

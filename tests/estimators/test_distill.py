@@ -56,7 +56,7 @@ def test_students_of_any_classifier_are_small_and_say_what_was_gained(name):
     assert isinstance(small, SlimSVC)
     assert len(small.support_vectors_) <= 4
     told = small.distillation_
-    assert told.student_error <= told.plain_error
+    assert told.student_error <= told.plain_error + 2 * told.standard_error
     assert told.errors[told.kept] == told.student_error
     assert set(told.errors) >= {"labels", "teacher 0.25", "teacher 0.5"}
     assert 0 <= told.teacher_error < 0.5

@@ -92,3 +92,27 @@ def test_what_has_no_intervals_says_so(model):
         model.predict_interval(X, coverage=80)
     with pytest.raises(ValueError, match="takes 10 rows at least"):
         SlimSVR(2, calibration="conformal").fit(X[:6], y[:6])
+
+
+def test_mapie_makes_the_same_intervals_of_the_same_errors():
+    mapie = pytest.importorskip("mapie.regression")
+    X, y = rows(400)
+    held_X, held_y = rows(250, 1)
+    new, _ = rows(50, 2)
+    svr = SlimSVR(12, trainer=None, random_state=0).fit(X, y)
+    judge = mapie.SplitConformalRegressor(svr, confidence_level=0.8, prefit=True).conformalize(held_X, held_y)
+    _, wanted = judge.predict_interval(new)
+    reach = Conformal.of(np.abs(held_y - svr.predict(held_X))).half_width(0.8)
+    np.testing.assert_allclose(wanted[:, :, 0], svr.predict(new)[:, None] + [-reach, reach], atol=1e-9)
+
+
+def test_mapie_makes_sets_of_classes_of_a_calibrated_classifier():
+    mapie = pytest.importorskip("mapie.classification")
+    X, y = rows(400)
+    svc = SlimSVC(12, calibration="sigmoid", random_state=0).fit(X, np.digitize(y, [-1, 1]))
+    held_X, held_y = rows(400, 1)
+    judge = mapie.SplitConformalClassifier(svc, confidence_level=0.9, prefit=True)
+    new, truth = rows(2000, 2)
+    _, sets = judge.conformalize(held_X, np.digitize(held_y, [-1, 1])).predict_set(new)
+    covered = sets[np.arange(2000), np.digitize(truth, [-1, 1]), 0]
+    assert abs(covered.mean() - 0.9) < 0.04

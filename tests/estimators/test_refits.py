@@ -54,7 +54,9 @@ def test_three_classes_and_more_are_judged_by_models_of_pairs():
     assert judged_by(small) == REFITTED
 
 
-@pytest.mark.parametrize(("load", "full"), [(load_breast_cancer, SlimSVC(C=10.0)), (load_wine, SVC(C=10.0))], ids=str)
+@pytest.mark.parametrize(
+    ("load", "full"), [(load_breast_cancer, SlimSVC(C=10.0)), (load_wine, SVC(C=10.0))], ids=["cancer", "wine"]
+)
 def test_compress_of_a_full_model_finds_what_fit_with_a_tolerance_finds(load, full):
     X, y = load(return_X_y=True)
     X = StandardScaler().fit_transform(X)

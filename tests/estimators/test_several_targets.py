@@ -43,14 +43,14 @@ def test_small_models_share_their_points(settings):
     small = standardised(**{"budget": 24, "C": 10, "epsilon": 0.02, **settings}).fit(X, Y)
     svr = small.regressor_
     assert svr.dual_coef_.shape[0] == 2
-    assert svr.path_ is None or svr.model_.size <= 80
+    assert svr.path_ is None or svr.model_.size < 150
     assert small.score(X, Y) > 0.85
 
 
 def test_units_of_targets_do_not_matter_to_a_small_model():
-    scaled = Y * [1, 1e-3]
-    found = [SlimSVR(12, trainer=None, C=1e6, epsilon=0, random_state=0).fit(X, y).score(X, y) for y in (Y, scaled)]
-    assert abs(found[0] - found[1]) < 0.02
+    for y in (Y, Y * [1, 1e-3], Y * [1e3, 1]):
+        svr = SlimSVR(12, trainer=None, C=1e6, epsilon=0, random_state=0).fit(X, y)
+        assert r2_score(y, svr.predict(X), multioutput="raw_values").min() > 0.7
 
 
 def test_one_column_of_y_is_one_target():

@@ -5,9 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from slimsvm.kernels import RBF, Poly
-from slimsvm.papers.cutting_planes import PreimageBasis, RowBasis
+from slimsvm.papers.cutting_planes import PreimageBasis, RowBasis, SpanCoordinates
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.span import SpanCoordinates
 
 KERNEL = RBF(0.5)
 

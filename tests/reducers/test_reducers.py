@@ -71,9 +71,9 @@ class CountingRBF(RBF):
         self.computed.append(A.shape[0])
         return super().diagonal(A, ids)
 
-    def pullback(self, A, Z, K, W):
+    def pullback(self, A, Z, K, W, *more):
         self.computed.append(K.size)
-        return super().pullback(A, Z, K, W)
+        return super().pullback(A, Z, K, W, *more)
 
 
 @cache

@@ -13,7 +13,7 @@ from slimsvm.clock import Deadline
 from slimsvm.kernels import RBF, Custom, Linear, Poly, Precomputed
 from slimsvm.model import Status
 from slimsvm.rows.array import ArrayRows
-from slimsvm.rows.array_dual import ArrayDual
+from slimsvm.rows.array_matrix import ArrayDual
 from slimsvm.rows.backends import has_torch_device, open_torch
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Precision

@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from slimsvm._core import core
+from slimsvm.kernels import RBF, squared_norms
 from slimsvm.kernels.spec import SPECS
+from slimsvm.rows.precision import Prepared
+from slimsvm.rows.threads import Crew
+from slimsvm.rows.tiles import make_tiles
 
 FLOAT_EPS = float(np.finfo(np.float32).eps)
 SHAPES = [(1, 1), (3, 2), (5, 17), (16, 64), (33, 257), (0, 5), (5, 0), (0, 0)]
@@ -172,15 +176,15 @@ def test_sparse_rows_have_the_products_of_dense_ones(m, density, dtype, points):
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 50])
-@pytest.mark.parametrize(("start", "stop"), [(0, 2100), (0, 0), (7, 8), (1000, 1030), (2099, 2100)])
-def test_sum_rows_adds_a_weighted_sum_of_scattered_rows(count, start, stop):
+@pytest.mark.parametrize("strip", [1, 700, 5000])
+def test_sum_rows_adds_a_weighted_sum_of_scattered_rows(count, strip):
     rng = np.random.default_rng(count)
     rows = rng.normal(size=(60, 2100)).astype(np.float32)
     which, v = rng.permutation(60)[:count], rng.normal(size=count).astype(np.float32)
     out = rng.normal(size=2100)
     expected = out.copy()
-    expected[start:stop] += v.astype(float) @ rows[which, start:stop].astype(float)
-    core.sum_rows(rows, which, v, start, stop, out)
+    expected += v.astype(float) @ rows[which].astype(float)
+    core.sum_rows(rows, which, v, out, strip)
     np.testing.assert_allclose(out, expected, rtol=0, atol=20 * (count + 1) * FLOAT_EPS)
 
 
@@ -391,11 +395,9 @@ WRONG = {
     "near_box low": lambda: core.near_box(*map(np.zeros, (1, 2, (2, 4))), 1.0, np.zeros(4), np.zeros(4, np.intp)),
     "near_box found": lambda: core.near_box(*map(np.zeros, (2, 2, (2, 4))), 1.0, np.zeros(4), np.zeros(3, np.intp)),
     "near_box axes": lambda: core.near_box(*map(np.zeros, (0, 0, (0, 4))), 1.0, np.zeros(4), np.zeros(4, np.intp)),
-    "sum_rows v": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(1), 0, 3, np.zeros(3)),
-    "sum_rows out": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), 0, 3, np.zeros(2)),
-    "sum_rows stop": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), 0, 4, np.zeros(3)),
-    "sum_rows start": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), -1, 3, np.zeros(3)),
-    "sum_rows order": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), 2, 1, np.zeros(3)),
+    "sum_rows v": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(1), np.zeros(3), 9),
+    "sum_rows out": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), np.zeros(2), 9),
+    "sum_rows strip": lambda: core.sum_rows(f32(2, 3), np.arange(2), f32(2), np.zeros(3), 0),
     "copy_transposed out": lambda: core.copy_transposed(f32(2, 3), f32(2, 3)),
     "copy_transposed columns": lambda: core.copy_transposed(f32(2, 3), f32(2, 3).T),
     "smo K": lambda: core.smo(np.zeros((2, 3)), np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2), 1e-3, 1),
@@ -424,7 +426,7 @@ def test_copy_transposed_copies_the_transpose_into_part_of_a_matrix(shape, dtype
 @pytest.mark.parametrize("row", [-1, 2])
 def test_sum_rows_refuses_a_row_that_is_not_there(row):
     with pytest.raises(IndexError, match="row"):
-        core.sum_rows(f32(2, 3), np.array([0, row]), f32(2), 0, 3, np.zeros(3))
+        core.sum_rows(f32(2, 3), np.array([0, row]), f32(2), np.zeros(3), 9)
 
 
 @pytest.mark.parametrize("name", SPECS)
@@ -529,11 +531,18 @@ def test_a_pass_refuses_arrays_that_do_not_fit(name):
         PASS_WRONG[name]()
 
 
-def test_copy_to_rows_writes_columns_of_a_tile_into_rows():
-    tile, rows = np.arange(51.0).reshape(17, 3), np.zeros((4, 20))
-    core.copy_to_rows(tile, rows, np.array([2, 0, 3]), 2)
-    np.testing.assert_array_equal(rows[[2, 0, 3], 2:19], tile.T)
-    assert not rows[1].any()
-    for which, start in (([2, 0, 4], 2), ([2, 0, 3], 4), ([2, 0], 2)):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lines_of_points_are_filled(dtype):
+    X, lines = np.random.default_rng(0).normal(size=(300, 4)), np.zeros((80, 300), dtype)
+    kernel, which = RBF(0.5), np.random.default_rng(1).permutation(80)[:70]
+    A, B = (Prepared(part.astype(dtype), squared_norms(part), None) for part in (X, X[:70]))
+    tiles = make_tiles(kernel, A, B, Crew(3))
+    tiles.fill(lines, which)
+    np.testing.assert_array_equal(lines[which], tiles.matrix().T)
+    assert not np.delete(lines, which, axis=0).any()
+    for wrong in (which[:-1], np.full(70, 80), np.full(70, -1)):
         with pytest.raises((ValueError, IndexError)):
-            core.copy_to_rows(tile, rows, np.array(which), start)
+            tiles.fill(lines, wrong)
+    for wrong in (lines[:, :-1], lines.astype(np.int64)):
+        with pytest.raises((ValueError, TypeError, BufferError)):
+            tiles.fill(wrong, which)

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from slimsvm._core import core
 from slimsvm.kernels import RBF
 from slimsvm.rows import curvatures as module
-from slimsvm.rows.curvatures import CompiledCurvatures, RunningCurvatures, ssyrk
+from slimsvm.rows.curvatures import CompiledCurvatures, RunningCurvatures
 from slimsvm.rows.host import HostRows
+from slimsvm.rows.host_matrix import GaussianSums
+from slimsvm.rows.threads import Crew
 
 
 def plain(K, residual, weights):
@@ -35,21 +38,23 @@ def test_a_running_sum_is_the_sum_over_the_rows_that_fall_short(few, kept):
         residual[:, rng.integers(60, size=4)] = rng.choice([0.0, 1.0], 4)
 
 
-@pytest.mark.parametrize("columns", [1, 5, 17])
-@pytest.mark.parametrize(
-    ("line_values", "kept"), [(1, module.KEPT_VALUES), (64, module.KEPT_VALUES), (module.LINE_VALUES, 0)]
-)
-def test_the_compiled_sums_are_the_plain_ones(columns, line_values, kept):
+@pytest.mark.parametrize("columns", [1, 5, 17, 70])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kept", [0, module.KEPT_VALUES])
+def test_the_compiled_sums_are_the_plain_ones(columns, dtype, kept):
     rng = np.random.default_rng(columns)
-    wide = rng.random((50, columns + 3)).astype(np.float32)
-    K, weights = wide[:, :columns], rng.uniform(0.5, 2.0, 50)
-    curvatures, residual = CompiledCurvatures(K, 4, kept_values=kept, line_values=line_values), some_residual(rng, (4, 50))
-    for changed in (0, 2, 3, 50, 1, 0):
-        residual[:, rng.choice(50, changed, replace=False)] *= rng.choice([0.0, 1.0], changed)
+    n = 1500  # several parts
+    K, weights = rng.random((n, columns + 3)).astype(dtype)[:, :columns], rng.uniform(0.5, 2.0, n)
+    alone, several = (CompiledCurvatures(K, 4, Crew(count), kept_values=kept) for count in (1, 3))
+    residual = some_residual(rng, (4, n))
+    for changed in (0, 2, 300, n, 1, 0):
+        residual[:, rng.choice(n, changed, replace=False)] *= rng.choice([0.0, 1.0], changed)
         some = rng.permutation(4)[:3]
-        found = curvatures.at(some, residual[some], weights)
+        found = alone.at(some, residual[some], weights)
         expected = [plain(K.astype(float), line, weights) for line in residual[some]]
-        np.testing.assert_allclose(np.tril(found), np.tril(expected), rtol=1e-5, atol=1e-4)
+        close = 1e-5 if dtype == np.float32 else 1e-11
+        np.testing.assert_allclose(np.tril(found), np.tril(expected), rtol=close, atol=close)
+        np.testing.assert_array_equal(np.tril(found), np.tril(several.at(some, residual[some], weights)))
 
 
 def test_all_rows_may_come_or_go_at_once():
@@ -67,51 +72,41 @@ def test_sums_that_there_are_not_are_refused(outputs):
         curvatures.at(np.array(outputs), np.ones((len(outputs), 5)), np.ones(5))
 
 
-def update_one(function, space):
-    """One sum of five rows and two points, with work space for so many numbers."""
-    K, work = np.ones((5, 2), np.float32), (np.zeros(5, np.intp), np.zeros(space, np.float32))
-    sums = np.zeros((1, 5), np.uint8), np.zeros(1, np.uint8), np.zeros((1, 3, 3))
-    core.update_curvatures(function, K, np.ones(5), np.array([0]), np.ones((1, 5)), *sums, *work)
+def lines_of(K):
+    """The kernel values as a view of wider lines."""
+    return np.hstack([K, K])[:, : K.shape[1]]
 
 
-def test_only_the_function_that_is_meant_is_called():
-    from scipy.linalg import cython_blas
-
-    assert core.knows_ssyrk(ssyrk())
-    other = cython_blas.__pyx_capi__["dsyrk"]
-    assert not core.knows_ssyrk(other)
-    with pytest.raises(ValueError, match="not a ssyrk"):
-        core.update_curvatures(**curvature_arguments(ssyrk=other))
+TEAM = (Crew(3).helpers_for(float("inf"), 2)[0], 2)
 
 
-def test_work_space_that_is_too_small_is_refused():
-    with pytest.raises(ValueError, match="work space of 11 numbers for 2 points"):
-        core.update_curvatures(**curvature_arguments(space=np.zeros(11, np.float32)))
-
-
-@pytest.mark.parametrize("columns", core.OUTPUT_COLUMNS)
-@pytest.mark.parametrize("outputs", [1, 7, 8, 9, 16, 17, 33])
-@pytest.mark.parametrize("rows", [1, 3, 8, 70])
-def test_times_is_the_product(columns, outputs, rows):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("outputs", [1, 7, 8, 9, 17])
+@pytest.mark.parametrize("rows", [1, 3, 70])
+def test_times_is_the_product(dtype, outputs, rows):
     rng = np.random.default_rng(outputs)
-    K, V = rng.random((rows, 9)).astype(np.float32)[:, :7], rng.normal(size=(7, outputs))
-    groups = -(-outputs // columns)
-    padded = np.zeros((7, groups * columns), np.float32)
-    padded[:, :outputs] = V
-    weights = np.ascontiguousarray(padded.reshape(7, groups, -1).transpose(1, 0, 2))
-    out = np.empty((outputs, rows + 5))[:, 2 : rows + 2]
-    core.times(K, weights, out)
-    np.testing.assert_allclose(out.T, K @ V, rtol=1e-5, atol=1e-5)
+    K, V = lines_of(rng.random((rows, 21)).astype(dtype)), rng.normal(size=(21, outputs))
+    out = np.empty((2, outputs, rows))
+    core.times(K, np.ascontiguousarray(V.T, dtype), out[0], 8)
+    np.testing.assert_allclose(out[0].T, K @ V, rtol=1e-5, atol=1e-5)
+    for columns in core.OUTPUT_COLUMNS if dtype == np.float32 else ():
+        groups = -(-outputs // columns)
+        full = np.zeros((21, groups * columns), np.float32)
+        full[:, :outputs] = V
+        core.times(K, np.ascontiguousarray(full.reshape(21, groups, -1).transpose(1, 0, 2)), out[1], 8, *TEAM)
+        np.testing.assert_allclose(out[1].T, K @ V, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
-def test_back_is_the_product(share):
+def test_back_is_the_product(share, dtype):
     rng = np.random.default_rng(0)
-    K = rng.random((300, 9)).astype(np.float32)[:, :7]
-    W = (rng.normal(size=(4, 310)) * (rng.random((4, 310)) < share))[:, 5:305]
-    out = np.full((4, 7), np.nan)
-    core.back(K, W, np.empty(7, np.float32), out)
-    np.testing.assert_allclose(out, W @ K.astype(float), rtol=1e-5, atol=1e-4)
+    K, W = lines_of(rng.random((3000, 7)).astype(dtype)), some_residual(rng, (4, 3000)) * (rng.random((4, 3000)) < share)
+    alone, several = np.full((2, 4, 7), np.nan)
+    core.back(K, W, alone)
+    core.back(K, W, several, *TEAM)
+    np.testing.assert_allclose(alone, W @ K.astype(float), rtol=1e-4, atol=1e-3)
+    np.testing.assert_array_equal(alone, several)
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 26])
@@ -125,133 +120,119 @@ def test_a_handle_multiplies_with_any_number_of_outputs(outputs, share):
     np.testing.assert_allclose(against.back(W), K.T @ W, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("K", "V", "out"),
-    [
-        (np.ones((3, 2), np.float32), np.ones((1, 4, 16), np.float32), np.empty((1, 3))),
-        (np.ones((3, 2), np.float32), np.ones((1, 2, 7), np.float32), np.empty((1, 3))),
-        (np.ones((3, 2), np.float32), np.ones((1, 2, 16), np.float32), np.empty((17, 3))),
-        (np.ones((3, 2), np.float32), np.ones((1, 2, 16), np.float32), np.empty((1, 4))),
-        (np.ones((3, 2), np.float32, order="F"), np.ones((1, 2, 16), np.float32), np.empty((1, 3))),
-        (np.ones((0, 2), np.float32), np.ones((1, 2, 16), np.float32), np.empty((1, 0))),
-        (np.ones((3, 2), np.float32), np.ones((1, 2, 16), np.float32), np.empty((2, 3), order="F")),
-    ],
-)
-def test_sizes_that_do_not_fit_are_refused(K, V, out):
-    with pytest.raises(ValueError, match=r"\d"):
-        core.times(K, V, out)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(("q", "m", "d"), [(1, 3, 5), (3, 70, 20), (9, 20, 70)])
+def test_sums_of_a_gradient_are_the_plain_ones(dtype, form, q, m, d):
+    rng, n = np.random.default_rng(q), 900
+    X = (rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)).astype(dtype)
+    K, V, squares, pulls = (rng.random(shape).astype(dtype) for shape in ((n, m), (m, q), d, m))
+    W = some_residual(rng, (n, q)) * (rng.random((n, 1)) < 0.8)
+    found = []
+    for count in (1, 3):
+        crew = Crew(count)
+        crew.helpers_for = lambda _, *__, plain=crew.helpers_for: plain(float("inf"), 2)
+        found.append(GaussianSums(form(X), lines_of(K), W, V, squares, pulls, crew))
+    A, P = X.astype(float), K * (W @ V.T)
+    wanted = {"of_rows": P.T @ A, "of_norms": P.T @ (A**2 @ squares), "of_ones": P.sum(axis=0)}
+    for name, plain_sum in wanted.items():
+        one, other = (getattr(sums, name) for sums in found)
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose((found[0].scale * one.T).T, plain_sum, rtol=1e-4, atol=2e-3)
+    np.testing.assert_allclose(found[0].spread, (A**2).T @ (P @ pulls), rtol=1e-4, atol=1e-2)
 
 
-FLOATS = {"K": np.ones((3, 2), np.float32), "V": np.ones((1, 2, 16), np.float32), "out": np.empty((1, 3))}
+def test_factors_are_those_of_numpy():
+    rng = np.random.default_rng(0)
+    A, R = rng.normal(size=(3, 9, 30)), 0.1 * np.eye(9)
+    H, found = A @ A.transpose(0, 2, 1), np.empty((2, 9, 9))
+    assert core.factor_sums(H, np.array([2, 0]), R, 1e-14, 100.0, found, *TEAM)
+    np.testing.assert_allclose(found, np.linalg.cholesky(H[[2, 0]] + R), atol=1e-9)
+    H[0, 3, 3] = np.nan
+    assert not core.factor_sums(H, np.array([0]), R, 1e-14, 100.0, found[:1])
 
 
-@pytest.mark.parametrize("name", FLOATS)
-def test_products_take_float32_kernel_values_and_nothing_else(name):
-    wrong = FLOATS | {name: FLOATS[name].astype(np.int32)}
-    with pytest.raises(ValueError, match="dtype mismatch"):
-        core.times(**wrong)
-    with pytest.raises(ValueError, match=r"\d"):
-        core.times(**FLOATS | {name: None})
-
-
-def test_lines_between_two_numbers_are_refused():
-    """Offsets of lines are counted in whole numbers; those of a view of records need not be such."""
-    records = np.zeros((4, 3), np.dtype([("number", "f8"), ("more", "i4")]))
-    lines = np.lib.stride_tricks.as_strided(records["number"], (4, 1), (12, 8))[::-1]
-    with pytest.raises(ValueError, match="4 outputs in 1 groups of 16, not in lines"):
-        core.times(np.ones((1, 2), np.float32), np.ones((1, 2, 16), np.float32), lines)
-
-
-@pytest.mark.parametrize(
-    ("K", "W", "space", "out"),
-    [
-        (np.ones((0, 2), np.float32), np.ones((1, 0)), np.empty(2, np.float32), np.empty((1, 2))),
-        (np.ones((3, 0), np.float32), np.ones((1, 3)), np.empty(0, np.float32), np.empty((1, 0))),
-        (np.ones((3, 2), np.float32), np.ones((1, 4)), np.empty(2, np.float32), np.empty((1, 2))),
-        (np.ones((3, 2), np.float32), np.ones((1, 3)), np.empty(1, np.float32), np.empty((1, 2))),
-        (np.ones((3, 2), np.float32), np.ones((1, 3)), np.empty(2, np.float32), np.empty((2, 2))),
-        (np.ones((3, 2), np.float32), np.ones((1, 3)), np.empty(2, np.float32), np.empty((1, 3))),
-        (np.ones((3, 2), np.float32), np.ones((1, 6))[:, ::2], np.empty(2, np.float32), np.empty((1, 2))),
-        (np.ones((2, 3), np.float32).T, np.ones((1, 3)), np.empty(2, np.float32), np.empty((1, 2))),
-        (None, None, None, None),
-    ],
-)
-def test_back_refuses_sizes_that_do_not_fit(K, W, space, out):
-    with pytest.raises(ValueError, match=r"\d|lines"):
-        core.back(K, W, space, out)
-
-
-def curvature_arguments(**changed):
-    """Two sums of five rows and two points, one of which is brought up to date."""
-    given = {
-        "ssyrk": ssyrk(),
-        "K": np.ones((5, 2), np.float32),
-        "weights": np.ones(5),
+def arguments(name):
+    """What each function takes."""
+    K, W = np.ones((5, 2), np.float32), np.ones((1, 5))
+    sums = {
         "outputs": np.array([1]),
-        "residual": np.ones((1, 5)),
+        "residual": W,
         "active": np.zeros((2, 5), np.uint8),
         "known": np.zeros(2, np.uint8),
         "values": np.zeros((2, 3, 3)),
-        "changed": np.zeros(5, np.intp),
-        "space": np.zeros(99, np.float32),
     }
-    return given | changed
+    return {
+        "times": {"K": K, "V": np.ones((1, 2), np.float32), "out": np.empty((1, 5)), "strip": 2},
+        "back": {"K": K, "W": W, "out": np.empty((1, 2))},
+        "update_curvatures": {"K": K, "weights": np.ones(5)}
+        | sums
+        | {"lists": np.zeros((1, 5), np.intp), "counts": np.zeros((2, 1), np.intp)},
+        "factor_sums": {
+            "values": np.ones((2, 3, 3)),
+            "outputs": np.array([1]),
+            "R": np.eye(3),
+            "share": 1e-14,
+            "more": 10.0,
+            "factors": np.empty((1, 3, 3)),
+        },
+        "solve_factored": {"factors": [np.ones((3, 3))], "right": np.ones((1, 3))},
+        "backward": {
+            "K": K,
+            "rows": np.ones((5, 3), np.float32),
+            "W": W,
+            "V": None,
+            "squares": np.ones(3, np.float32),
+            "pulls": np.ones(core.PANEL, np.float32),
+            "out": np.zeros(2 * 5 + 3),
+        },
+    }[name]
+
+
+FUNCTIONS = ("times", "back", "update_curvatures", "factor_sums", "solve_factored", "backward")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_arrays_that_do_not_fit_are_refused(name):
+    function = getattr(core, name)
+    function(**arguments(name))
+    for key, value in arguments(name).items():
+        if isinstance(value, np.ndarray):
+            wider = np.concatenate([value, value], axis=-1)
+            wrong = [None, value.astype(np.complex128), wider, value[:0], value[..., :0]]
+            if (name, key) != ("factor_sums", "values"):  # further sums are not used
+                wrong.append(np.concatenate([value, value]))
+            for other in wrong:
+                with pytest.raises((ValueError, TypeError, AttributeError)):
+                    function(**arguments(name) | {key: other})
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("name", "changed"),
     [
-        {"K": np.ones((4, 2), np.float32)},
-        {"K": np.ones((0, 2), np.float32), "weights": np.ones(0), "residual": np.ones((1, 0))},
-        {"K": np.ones((5, 0), np.float32)},
-        {"K": np.ones((5, 2), np.float32, order="F")},
-        {"weights": np.ones(4)},
-        {"outputs": np.array([2])},
-        {"outputs": np.array([0, 1])},
-        {"residual": np.ones((1, 4))},
-        {"active": np.zeros((1, 5), np.uint8)},
-        {"active": np.zeros((2, 4), np.uint8)},
-        {"known": np.zeros(1, np.uint8)},
-        {"values": np.zeros((2, 3, 2))},
-        {"values": np.zeros((2, 2, 3))},
-        {"changed": np.zeros(4, np.intp)},
-        {"space": np.zeros(11, np.float32)},
-        {"ssyrk": None},
-        *(
-            {name: None}
-            for name in ("K", "weights", "outputs", "residual", "active", "known", "values", "changed", "space")
-        ),
-        *({name: np.zeros((2, 5), np.complex128)} for name in ("K", "residual", "active")),
-    ],
-    ids=str,
-)
-def test_sums_refuse_what_does_not_fit(changed):
-    core.update_curvatures(**curvature_arguments())
-    with pytest.raises(ValueError, match=r"."):
-        core.update_curvatures(**curvature_arguments(**changed))
-
-
-def test_no_sum_is_asked_for():
-    values = np.full((2, 3, 3), 7.0)
-    core.update_curvatures(**curvature_arguments(outputs=np.empty(0, np.intp), residual=np.empty((0, 5)), values=values))
-    assert (values == 7.0).all()
-
-
-@pytest.mark.parametrize(
-    ("factor", "right"),
-    [
-        (np.ones((2, 2)), np.ones(3)),
-        (np.ones((3, 2)), np.ones(3)),
-        (np.ones((2, 3)), np.ones(3)),
-        (np.ones((3, 3), np.float32), np.ones(3)),
-        (None, np.ones(3)),
-        (np.ones((3, 3)), None),
+        ("times", {"K": np.ones((5, 2), np.float32, order="F")}),
+        ("times", {"V": np.ones((1, 2, 7), np.float32)}),
+        ("times", {"V": np.ones((1, 2, 8), np.float32), "out": np.empty((9, 5))}),
+        ("times", {"strip": 0}),
+        ("update_curvatures", {"outputs": np.array([2])}),
+        ("update_curvatures", {"outputs": np.array([-1])}),
+        ("factor_sums", {"outputs": np.array([2])}),
+        ("solve_factored", {"factors": [np.ones((3, 3), np.float32)]}),
+        ("solve_factored", {"factors": [np.ones((3, 2))]}),
+        ("backward", {"W": np.ones((1, 10))[:, ::2]}),
+        ("backward", {"W": np.ones((2, 5)), "out": np.zeros(13)}),
+        ("backward", {"rows": (np.ones(2, np.float32), np.zeros(2, np.int32), np.array([0, 1, 3, 2, 2, 2], np.int32))}),
     ],
 )
-def test_factors_that_do_not_fit_are_refused(factor, right):
-    with pytest.raises(ValueError, match=r"."):
-        core.solve_factored(factor, right)
+def test_sizes_that_do_not_fit_are_refused(name, changed):
+    with pytest.raises((ValueError, TypeError)):
+        getattr(core, name)(**arguments(name) | changed)
 
 
-def test_a_system_of_no_size_is_solved():
-    core.solve_factored(np.ones((0, 0)), np.ones(0))
+def test_no_output_is_asked_for():
+    none = {"outputs": np.empty(0, np.intp), "residual": np.empty((0, 5)), "lists": np.empty((0, 5), np.intp)}
+    given = arguments("update_curvatures") | none | {"counts": np.empty((2, 0), np.intp)}
+    given["values"][:] = 7.0
+    core.update_curvatures(**given)
+    assert (given["values"] == 7.0).all()
+    core.solve_factored([], np.ones((0, 3)))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slimsvm.kernels import RBF
-from slimsvm.rows.array_matrix import DeviceCurvatures, DeviceFactor, factor_there
+from slimsvm.rows.array_matrix import DeviceCurvatures, DeviceFactor, factor_on_device
 from slimsvm.rows.backends import open_strict
 from slimsvm.rows.curvatures import HostFactor, RunningCurvatures, factor_definite
 from slimsvm.rows.homes import open_rows
@@ -14,7 +14,7 @@ from slimsvm.rows.host import HostRows
 def there(H, R):
     """The factor of H + R on a device."""
     on = open_strict("array_api_strict")
-    return factor_there(on, on.send(H + R, np.float64))
+    return factor_on_device(on, on.send(H + R, np.float64))
 
 
 FACTORS = [pytest.param(factor_definite, id="host"), pytest.param(there, id="device", marks=pytest.mark.strict_arrays)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from slimsvm.kernels import RBF
-from slimsvm.rows.array_dual import captured
+from slimsvm.rows.array_matrix import captured
 from slimsvm.rows.backends import has_torch_device
 from slimsvm.rows.homes import open_rows
 

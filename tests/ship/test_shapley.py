@@ -63,6 +63,24 @@ def test_values_are_those_of_all_subsets(kernel, layout):
         np.testing.assert_allclose(np.reshape(base, empty.shape), empty, atol=1e-12)
 
 
+@pytest.mark.parametrize("learned", [False, True])
+def test_values_are_those_of_shapiq(learned):
+    """A learned metric: factors scale rows and points, and points of one width are a model of their own."""
+    shapiq = pytest.importorskip("shapiq.explainer.product_kernel")
+    model = model_of("rbf", "two", metric=metric() if learned else None)
+    a, row = artefact_of(model), ROWS[0]
+    x = row if a.scaling is None else a.scaling(row)
+    widths = np.ones(a.size) if a.widths is None else a.widths
+    wanted = np.zeros(a.features)
+    for point, coef, width in zip(a.points, a.coef[:, 0], widths, strict=True):
+        parts = {"X_train": point[None], "alpha": np.array([coef]), "n": 1, "d": a.features}
+        one = shapiq.base.ProductKernelModel(**parts, gamma=float(a.parameters["gamma"] * width))
+        computer = shapiq.product_kernel.ProductKernelComputer(one)
+        vectors = computer.compute_kernel_vectors(one.X_train, x)
+        wanted += [computer.compute_shapley_value(vectors, feature) for feature in range(a.features)]
+    np.testing.assert_allclose(shapley(model, row[None]).values[0], wanted, atol=1e-9)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
 @pytest.mark.parametrize("layout", sorted(LAYOUTS.keys() - {"votes", "parted", "dag"}))
 @pytest.mark.parametrize("scaler", ["none", "clipped", "two"])

@@ -216,9 +216,10 @@ def test_outputs_are_fitted_in_parts_that_are_as_even_as_can_be(over, monkeypatc
         make(self, problem, some, *more)
 
     monkeypatch.setattr(newton._Run, "__init__", watched)
-    most = HostRows(Precomputed(), np.eye(2)).outputs_at_once
+    most = RunningCurvatures.at_once
     K, demands, weights, R = many_outputs(np.random.default_rng(0), 20, 2, 2 * most + over)
-    IntervalSquares(demands, weights).fit(handle(K), R, NewtonSettings())
+    curvatures = RunningCurvatures(handle(K), 2 * most + over)
+    IntervalSquares(demands, weights).fit(handle(K), R, NewtonSettings(), curvatures=curvatures)
     sizes = [some.stop - some.start for some in parts]
     assert sum(sizes) == 2 * most + over
     assert len(sizes) == -(-sum(sizes) // most)

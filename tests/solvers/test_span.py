@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from slimsvm.kernels import RBF
+from slimsvm.papers.cutting_planes import SpanCoordinates
 from slimsvm.rows.host import HostRows
-from slimsvm.solvers.span import SpanCoordinates
 
 KERNEL = RBF(0.3)
 

@@ -1,6 +1,7 @@
 """What the columns of a table hold, and tables that nothing can be learned from."""
 
 import datetime
+import re
 
 import numpy as np
 import pandas as pd
@@ -35,12 +36,30 @@ def test_columns_are_recognised_by_their_values(cells, kind):
     assert kind_of(np.asarray(cells), "x").name == kind
 
 
-@pytest.mark.parametrize("cells", [["a", 1, 2], [[1], [2, 3]], [{}, {}], [b"a", b"b"]])
+@pytest.mark.parametrize("cells", [["a", 1, 2], [[1], [2, 3]], [{}, {}], [b"a", b"b"], [1j, 2j]])
 def test_columns_of_mixed_types_and_of_lists_are_refused_by_name(cells):
     column = np.empty(len(cells), dtype=object)
     column[:] = cells
     with pytest.raises(ValueError, match=r"column 'x' has cells of several types or of none that is known, .*"):
         kind_of(column, "x")
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        (np.char.add("k", np.arange(10**6).astype(str)).astype(object), "1,000,000 different words .*: free text"),
+        (np.arange(99).astype(str).astype(object), "99 different words in 99 rows: numbers as text, to be made numbers"),
+        (np.full(5, None), "has no values"),
+        (np.full(5, "a", dtype=object), "has one value only"),
+    ],
+)
+def test_columns_that_nothing_can_be_learned_from_say_why(cells, reason):
+    assert re.search(reason, kind_of(cells, "x").reason)
+
+
+def test_infinite_numbers_are_refused_by_name():
+    with pytest.raises(ValueError, match="column 'x' has infinite numbers"):
+        kind_of(np.array([1.0, np.inf]), "x")
 
 
 def test_dates_with_and_without_zones_are_days_in_utc():
@@ -76,6 +95,26 @@ def test_a_data_frame_of_every_type_is_prepared_and_what_is_left_out_is_named():
     assert is_table(X)
     assert not is_table(X[["flag"]])
     assert is_table(X[["number"]])
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries_are_prepared_as_those_of_pandas(library):
+    frames = pytest.importorskip(library)
+    X = frame()[["number", "flag", "kind"]]
+    other = frames.from_pandas(X) if library == "polars" else frames.Table.from_pandas(X)
+    wanted = table_preparation().fit_transform(X)
+    np.testing.assert_allclose(table_preparation().fit_transform(other), wanted, atol=1e-12)
+    assert is_table(other)
+
+
+def test_new_rows_may_have_columns_in_any_order_more_of_them_and_words_never_seen_but_no_fewer():
+    X = frame()[["number", "kind"]].astype({"kind": str})
+    prepared = table_preparation().fit(X)
+    wanted = prepared.transform(X)
+    np.testing.assert_array_equal(prepared.transform(X[["kind", "number"]].assign(more=1)), wanted)
+    assert not prepared.transform(X.assign(kind="new"))[:, -2:].any()
+    with pytest.raises(ValueError, match=r"columns are missing: .'kind'."):
+        prepared.transform(X[["number"]])
 
 
 def test_columns_are_what_the_caller_says():

@@ -19,9 +19,9 @@ from slimsvm.model import Status, Task
 from slimsvm.papers.forgetron_rbp import DAMAGE, largest_phi
 from slimsvm.rows.host import HostRows
 from slimsvm.run import Run
-from slimsvm.solvers.maintenance import MAINTENANCE, inverse_factor
 from slimsvm.solvers.online import BLOCKS, Contest, Learner
 from slimsvm.trainers import BSGD, RBP, TRAINERS, Forgetron
+from slimsvm.trainers.bsgd import MAINTENANCE, inverse_factor
 from slimsvm.trainers.frames.online import OnlineTrainer
 
 ONLINE = {name: kind for name, kind in TRAINERS.items() if issubclass(kind, OnlineTrainer)}

@@ -74,6 +74,7 @@ def _models() -> dict[str, Any]:
         "scaled": make_pipeline(StandardScaler(), SlimSVC()).fit(X, words),
         "table": _of_a_table(X, y),
         "intervals": SlimSVR(4, trainer=None, calibration="conformal", random_state=0).fit(X, y.astype(float)),
+        "targets": SlimSVR(4, trainer=None, random_state=0).fit(X, X[:, :2] * [1.0, 50.0]),
         "clipped": make_pipeline(MinMaxScaler(clip=True), RobustScaler(), SlimSVC(C=3.0)).fit(X, two_of(y)),
     }
 

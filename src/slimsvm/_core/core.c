@@ -11,17 +11,31 @@
     int64_t smo_double_##suffix(const double **, const double *(*)(void *, ptrdiff_t), void *, const double *, ptrdiff_t, \
                              const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t,    \
                              double, double *);                                                                        \
+    int64_t settle_float_##suffix(const Settling *, Room *, double *, double *);                                       \
+    int64_t settle_double_##suffix(const Settling *, Room *, double *, double *);                                      \
+    void settle_float_##suffix##_moved(const Settling *, Room *, const double *);                                      \
+    void settle_double_##suffix##_moved(const Settling *, Room *, const double *);                                     \
+    void trim_##suffix(Room *);                                                                                        \
+    void advance_##suffix(const Settling *, const double *, const double *, double, double *, double *, double *);     \
     void smo_bounds_##suffix(ptrdiff_t, const double *, const double *, const double *, const double *, double *,      \
                              double *);                                                                                \
     void expansion_##suffix(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,             \
                             const double *, const double *, ptrdiff_t, const double *, double *);                      \
     double line_minimum_##suffix(const Line *, ptrdiff_t, double, double, int64_t);                                    \
     double line_move_##suffix(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);                       \
-    void update_curvature_##suffix(const Squares *, const double *, unsigned char *, int, double *);                   \
+    int list_changes_##suffix(ptrdiff_t, const double *, unsigned char *, int, ptrdiff_t *, ptrdiff_t *, ptrdiff_t *); \
+    int add_squares_float_##suffix(const Squares *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t, double *);                \
+    int add_squares_double_##suffix(const Squares *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t, double *);               \
+    void add_lines_float_##suffix(const Squares *, const double *, ptrdiff_t, ptrdiff_t, float *, double *);           \
+    void add_lines_double_##suffix(const Squares *, const double *, ptrdiff_t, ptrdiff_t, double *, double *);         \
+    void row_products_float_##suffix(const Squares *, const void *, ptrdiff_t, ptrdiff_t, double *);                   \
+    void row_products_double_##suffix(const Squares *, const void *, ptrdiff_t, ptrdiff_t, double *);                  \
+    int add_backward_float_##suffix(const Backward *, const ptrdiff_t *, ptrdiff_t, double *);                         \
+    int add_backward_double_##suffix(const Backward *, const ptrdiff_t *, ptrdiff_t, double *);                        \
+    int factor_definite_##suffix(ptrdiff_t, const double *, const double *, double, double, double *);                 \
     void solve_factored_##suffix(const double *, ptrdiff_t, double *);                                                 \
     void times_columns_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t,   \
                                 double *, ptrdiff_t);                                                                  \
-    void back_line_##suffix(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);        \
     int pass_float_##suffix(const Pass *, const Wanted *);                                                             \
     int pass_double_##suffix(const Pass *, const Wanted *);                                                            \
     int pass_near_float_##suffix(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *); \
@@ -33,14 +47,28 @@
         rbf_row_##suffix,                                                                                              \
         smo_float_##suffix,                                                                                            \
         smo_double_##suffix,                                                                                           \
+        settle_float_##suffix,                                                                                         \
+        settle_double_##suffix,                                                                                        \
+        settle_float_##suffix##_moved,                                                                                 \
+        settle_double_##suffix##_moved,                                                                                \
+        trim_##suffix,                                                                                                 \
+        advance_##suffix,                                                                                              \
         smo_bounds_##suffix,                                                                                           \
         expansion_##suffix,                                                                                            \
         line_minimum_##suffix,                                                                                         \
         line_move_##suffix,                                                                                            \
-        update_curvature_##suffix,                                                                                     \
+        list_changes_##suffix,                                                                                         \
+        add_squares_float_##suffix,                                                                                    \
+        add_squares_double_##suffix,                                                                                   \
+        add_lines_float_##suffix,                                                                                      \
+        add_lines_double_##suffix,                                                                                     \
+        row_products_float_##suffix,                                                                                   \
+        row_products_double_##suffix,                                                                                  \
+        add_backward_float_##suffix,                                                                                   \
+        add_backward_double_##suffix,                                                                                  \
+        factor_definite_##suffix,                                                                                      \
         solve_factored_##suffix,                                                                                       \
         times_columns_##suffix,                                                                                        \
-        back_line_##suffix,                                                                                            \
         pass_float_##suffix,                                                                                           \
         pass_double_##suffix,                                                                                          \
         pass_near_float_##suffix,                                                                                      \

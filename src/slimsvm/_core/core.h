@@ -69,20 +69,26 @@ typedef struct {
     double linear, quadratic;
 } Line;
 
-/* The function ssyrk of BLAS: C <- alpha A A' + beta C. */
-typedef void (*Ssyrk)(char *, char *, int *, int *, float *, float *, int *, float *, float *, int *);
-
-/* Kernel values K of n rows in lines of m, `stride` apart, to sum up; `square`, `lines` (of `block` rows) and `changed` (of
- * n) are work space. */
+/* Kernel values K of n rows in lines of m, `stride` apart, and the weights of the rows. */
 typedef struct {
-    const float *K;
+    const void *K;
     ptrdiff_t n, m, stride;
     const double *weights;
-    Ssyrk syrk;
-    ptrdiff_t block;
-    float *square, *lines;
-    ptrdiff_t *changed;
 } Squares;
+
+/* What the gradient of a Gaussian model takes sums of: rows in one of two forms, their kernel values in lines
+ * `stride` apart, and their slopes W by each output. */
+typedef struct {
+    ptrdiff_t features, points, outputs;
+    const void *rows;                       /* (rows, features), or NULL for CSR rows: */
+    const void *data;
+    const int32_t *features_of, *starts;
+    const void *K;
+    ptrdiff_t stride;
+    const double *W;                        /* lines w_stride apart */
+    ptrdiff_t w_stride;
+    const void *V, *squares, *pulls;        /* (outputs, points) and (points,) filled up to LANES; (features,) */
+} Backward;
 
 /* Rows in boxes: the numbers of the rows of box k are rows[starts[k]] .. rows[starts[k + 1] - 1]. Points within a squared distance
  * of `reach` of a box count; `placed` has their coordinates along the axes, (axes, points), and `points` their features. */
@@ -94,6 +100,27 @@ typedef struct {
     double reach;
     const void *points;
 } Boxes;
+
+/* max linear'c - 1/2 c'K c, c = y alpha, 0 <= alpha <= cap, y'alpha constant, with f = K c. Row k is line and column line[k] of
+ * K; these columns are `ranges` of K's, each of `counts` columns from `starts` on. */
+typedef struct {
+    ptrdiff_t rows, stride, ranges;
+    const ptrdiff_t *line, *starts, *counts;
+    const void *K;
+    const double *linear, *y, *cap;
+    double *alpha, *f, tol;
+    int64_t max_steps;
+} Settling;
+
+/* Work space for a problem: `row` to `change` for each row, `work` for five numbers a row. `block` has lines of `most` kernel
+ * values for at most so many rows; the first `held` are those of the rows `place`, columns `column` of K, and slot[place[k]] is k,
+ * and -1 for other rows. `needed` rows at most were solved for at a time since `trim`. */
+typedef struct {
+    const void **row;
+    ptrdiff_t *near, *place, *column, *slot, held, most, needed;
+    double *cap, *alpha, *change;
+    void *work, *block;
+} Room;
 
 typedef struct {
     const char *name;
@@ -107,16 +134,30 @@ typedef struct {
     int64_t (*smo_double)(const double **, const double *(*)(void *, ptrdiff_t), void *, const double *, ptrdiff_t,
                        const double *, const double *, double *, double *, double *, double, int64_t, ptrdiff_t, double,
                        double *);
+    int64_t (*settle_float)(const Settling *, Room *, double *, double *);
+    int64_t (*settle_double)(const Settling *, Room *, double *, double *);
+    void (*moved_float)(const Settling *, Room *, const double *);
+    void (*moved_double)(const Settling *, Room *, const double *);
+    void (*trim)(Room *);
+    void (*advance)(const Settling *, const double *, const double *, double, double *, double *, double *);
     void (*smo_bounds)(ptrdiff_t, const double *, const double *, const double *, const double *, double *, double *);
     void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t, const double *,
                       const double *, ptrdiff_t, const double *, double *);
     double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t);
     double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *);
-    void (*update_curvature)(const Squares *, const double *, unsigned char *, int, double *);
+    int (*list_changes)(ptrdiff_t, const double *, unsigned char *, int, ptrdiff_t *, ptrdiff_t *, ptrdiff_t *);
+    int (*add_squares_float)(const Squares *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t, double *);
+    int (*add_squares_double)(const Squares *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t, double *);
+    void (*add_lines_float)(const Squares *, const double *, ptrdiff_t, ptrdiff_t, float *, double *);
+    void (*add_lines_double)(const Squares *, const double *, ptrdiff_t, ptrdiff_t, double *, double *);
+    void (*row_products_float)(const Squares *, const void *, ptrdiff_t, ptrdiff_t, double *);
+    void (*row_products_double)(const Squares *, const void *, ptrdiff_t, ptrdiff_t, double *);
+    int (*add_backward_float)(const Backward *, const ptrdiff_t *, ptrdiff_t, double *);
+    int (*add_backward_double)(const Backward *, const ptrdiff_t *, ptrdiff_t, double *);
+    int (*factor_definite)(ptrdiff_t, const double *, const double *, double, double, double *);
     void (*solve_factored)(const double *, ptrdiff_t, double *);
     void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
                           ptrdiff_t);
-    void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *);
     int (*pass_float)(const Pass *, const Wanted *);
     int (*pass_double)(const Pass *, const Wanted *);
     int (*pass_near_float)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *);

@@ -66,6 +66,9 @@ class KernelPass:
         values: NDArray[Any] | None = None,
         symmetric: bool = False,
     ) -> None: ...
+    def fill_rows(
+        self, strips: Strips, team: Team | None, helpers: int, values: NDArray[Any], which: NDArray[intp]
+    ) -> None: ...
     def add_near(
         self,
         starts: NDArray[intp],
@@ -119,14 +122,14 @@ def fill_sparse(
     features: NDArray[int32],
 ) -> None: ...
 def panels_of(points: NDArray[Any], out: NDArray[Any], first: int, last: int) -> None: ...
-def copy_to_rows(tile: NDArray[Any], rows: NDArray[Any], which: NDArray[intp], start: int) -> None: ...
 def sum_rows(
     rows: NDArray[float32],
     which: NDArray[intp],
     v: NDArray[float32],
-    start: int,
-    stop: int,
     out: NDArray[float64],
+    strip: int,
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
 def smo(
     K: NDArray[floating],
@@ -138,8 +141,17 @@ def smo(
     max_steps: int,
     room: float = ...,
 ) -> tuple[int, float]: ...
+
+class KernelCopy:
+    def __init__(self, rows: int, block: NDArray[floating]) -> None: ...
+    def clear(self) -> None: ...
+
+class Ranges:
+    def __init__(self, starts: NDArray[intp], counts: NDArray[intp]) -> None: ...
+
 def settle(
     K: NDArray[floating],
+    ranges: Ranges,
     linear: NDArray[float64],
     y: NDArray[float64],
     cap: NDArray[float64],
@@ -147,8 +159,37 @@ def settle(
     f: NDArray[float64],
     tol: float,
     max_steps: int,
-    most_copied: int,
+    copy: KernelCopy,
 ) -> tuple[int, float, float]: ...
+def advance(
+    linear: NDArray[float64],
+    y: NDArray[float64],
+    cap: NDArray[float64],
+    t: float,
+    alpha: NDArray[float64],
+    f: NDArray[float64],
+    earlier: NDArray[float64],
+    earlier_f: NDArray[float64],
+    next_alpha: NDArray[float64],
+    next_f: NDArray[float64],
+    change: NDArray[float64],
+) -> None: ...
+def settle_path(
+    K: NDArray[floating],
+    ranges: Ranges,
+    linear: NDArray[float64],
+    y: NDArray[float64],
+    weights: NDArray[float64],
+    Cs: NDArray[float64],
+    first: int,
+    tol: float,
+    max_steps: int,
+    alpha: NDArray[float64],
+    f: NDArray[float64],
+    bias: NDArray[float64],
+    gap: NDArray[float64],
+    copy: KernelCopy,
+) -> int: ...
 def gathered(K: NDArray[floating], rows: NDArray[intp], columns: NDArray[intp], out: NDArray[floating]) -> None: ...
 def copy_transposed(tile: NDArray[floating], out: NDArray[floating]) -> None: ...
 def bounds(
@@ -250,9 +291,31 @@ def line_moves(
     lengths: NDArray[float64],
     sums: NDArray[float64],
     switched: NDArray[intp],
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
-def times(K: NDArray[float32], V: NDArray[float32], out: NDArray[float64]) -> None: ...
-def back(K: NDArray[float32], W: NDArray[float64], space: NDArray[float32], out: NDArray[float64]) -> None: ...
+def times(
+    K: NDArray[Any],
+    V: NDArray[Any],
+    out: NDArray[float64],
+    strip: int,
+    team: Team | None = None,
+    helpers: int = 0,
+) -> None: ...
+def back(
+    K: NDArray[Any], W: NDArray[float64], out: NDArray[float64], team: Team | None = None, helpers: int = 0
+) -> None: ...
+def backward(
+    K: NDArray[Any],
+    rows: NDArray[Any] | tuple[NDArray[Any], NDArray[int32], NDArray[int32]],
+    W: NDArray[float64],
+    V: NDArray[Any],
+    squares: NDArray[Any],
+    pulls: NDArray[Any] | None,
+    out: NDArray[float64],
+    team: Team | None = None,
+    helpers: int = 0,
+) -> None: ...
 def pair_outputs(
     K: NDArray[float64],
     against: NDArray[float64],
@@ -260,17 +323,29 @@ def pair_outputs(
     out: NDArray[float64],
     space: NDArray[float64],
 ) -> None: ...
-def knows_ssyrk(capsule: object) -> bool: ...
 def update_curvatures(
-    ssyrk: object,
-    K: NDArray[float32],
+    K: NDArray[Any],
     weights: NDArray[float64],
     outputs: NDArray[intp],
     residual: NDArray[float64],
     active: NDArray[uint8],
     known: NDArray[uint8],
     values: NDArray[float64],
-    changed: NDArray[intp],
-    space: NDArray[float32],
+    lists: NDArray[intp],
+    counts: NDArray[intp],
+    team: Team | None = None,
+    helpers: int = 0,
 ) -> None: ...
-def solve_factored(factor: NDArray[float64], right: NDArray[float64]) -> None: ...
+def factor_sums(
+    values: NDArray[float64],
+    outputs: NDArray[intp],
+    R: NDArray[float64],
+    share: float,
+    more: float,
+    factors: NDArray[float64],
+    team: Team | None = None,
+    helpers: int = 0,
+) -> bool: ...
+def solve_factored(
+    factors: list[NDArray[float64]], right: NDArray[float64], team: Team | None = None, helpers: int = 0
+) -> None: ...

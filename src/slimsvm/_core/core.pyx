@@ -14,8 +14,7 @@ from cpython.buffer cimport (
     PyObject_GetBuffer,
 )
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
-from libc.math cimport INFINITY, exp, fabs, log
+from libc.math cimport INFINITY, exp, fabs, floor, log, sqrt
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -71,16 +70,23 @@ cdef extern from "core.h" nogil:
         const double *weights
         double linear
         double quadratic
-    ctypedef void (*Ssyrk)(char *, char *, int *, int *, float *, float *, int *, float *, float *, int *) noexcept nogil
     ctypedef struct Squares:
-        const float *K
+        const void *K
         ptrdiff_t n, m, stride
         const double *weights
-        Ssyrk syrk
-        ptrdiff_t block
-        float *square
-        float *lines
-        ptrdiff_t *changed
+    ctypedef struct Backward:
+        ptrdiff_t features, points, outputs
+        const void *rows
+        const void *data
+        const int32_t *features_of
+        const int32_t *starts
+        const void *K
+        ptrdiff_t stride
+        const double *W
+        ptrdiff_t w_stride
+        const void *V
+        const void *squares
+        const void *pulls
     ctypedef struct Boxes:
         const ptrdiff_t *starts
         const ptrdiff_t *rows
@@ -90,6 +96,31 @@ cdef extern from "core.h" nogil:
         const double *placed
         double reach
         const void *points
+    ctypedef struct Settling:
+        ptrdiff_t rows, stride, ranges
+        const ptrdiff_t *line
+        const ptrdiff_t *starts
+        const ptrdiff_t *counts
+        const void *K
+        const double *linear
+        const double *y
+        const double *cap
+        double *alpha
+        double *f
+        double tol
+        int64_t max_steps
+    ctypedef struct Room:
+        const void **row
+        ptrdiff_t *near
+        ptrdiff_t *place
+        ptrdiff_t *column
+        ptrdiff_t *slot
+        ptrdiff_t held, most, needed
+        double *cap
+        double *alpha
+        double *change
+        void *work
+        void *block
     ctypedef struct Build:
         const char *name
         ptrdiff_t (*near_box)(const double *, const double *, ptrdiff_t, const double *, ptrdiff_t, double, double *,
@@ -102,17 +133,31 @@ cdef extern from "core.h" nogil:
         int64_t (*smo_double)(const double **, const double *(*)(void *, ptrdiff_t) noexcept nogil, void *, const double *,
                            ptrdiff_t, const double *, const double *, double *, double *, double *, double, int64_t,
                            ptrdiff_t, double, double *) noexcept nogil
+        int64_t (*settle_float)(const Settling *, Room *, double *, double *) noexcept nogil
+        int64_t (*settle_double)(const Settling *, Room *, double *, double *) noexcept nogil
+        void (*moved_float)(const Settling *, Room *, const double *) noexcept nogil
+        void (*moved_double)(const Settling *, Room *, const double *) noexcept nogil
+        void (*trim)(Room *) noexcept nogil
+        void (*advance)(const Settling *, const double *, const double *, double, double *, double *, double *) noexcept nogil
         void (*smo_bounds)(ptrdiff_t, const double *, const double *, const double *, const double *, double *,
                            double *) noexcept nogil
         void (*expansion)(const Form *, const double *, ptrdiff_t, ptrdiff_t, const double *, ptrdiff_t,
                           const double *, const double *, ptrdiff_t, const double *, double *) noexcept nogil
         double (*line_minimum)(const Line *, ptrdiff_t, double, double, int64_t) noexcept nogil
         double (*line_move)(const Line *, ptrdiff_t, double, double *, double *, ptrdiff_t *) noexcept nogil
-        void (*update_curvature)(const Squares *, const double *, unsigned char *, int, double *) noexcept nogil
+        int (*list_changes)(ptrdiff_t, const double *, unsigned char *, int, ptrdiff_t *, ptrdiff_t *, ptrdiff_t *) noexcept nogil
+        int (*add_squares_float)(const Squares *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
+        int (*add_squares_double)(const Squares *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
+        void (*add_lines_float)(const Squares *, const double *, ptrdiff_t, ptrdiff_t, float *, double *) noexcept nogil
+        void (*add_lines_double)(const Squares *, const double *, ptrdiff_t, ptrdiff_t, double *, double *) noexcept nogil
+        void (*row_products_float)(const Squares *, const void *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
+        void (*row_products_double)(const Squares *, const void *, ptrdiff_t, ptrdiff_t, double *) noexcept nogil
+        int (*add_backward_float)(const Backward *, const ptrdiff_t *, ptrdiff_t, double *) noexcept nogil
+        int (*add_backward_double)(const Backward *, const ptrdiff_t *, ptrdiff_t, double *) noexcept nogil
+        int (*factor_definite)(ptrdiff_t, const double *, const double *, double, double, double *) noexcept nogil
         void (*solve_factored)(const double *, ptrdiff_t, double *) noexcept nogil
         void (*times_columns)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const float *, ptrdiff_t, ptrdiff_t, double *,
                               ptrdiff_t) noexcept nogil
-        void (*back_line)(const float *, ptrdiff_t, ptrdiff_t, ptrdiff_t, const double *, float *, double *) noexcept nogil
         int (*pass_float)(const Pass *, const Wanted *) noexcept nogil
         int (*pass_double)(const Pass *, const Wanted *) noexcept nogil
         int (*pass_near_float)(const Pass *, const Boxes *, ptrdiff_t, ptrdiff_t, const void *, ptrdiff_t, double *) noexcept nogil
@@ -149,7 +194,7 @@ include "class_pairs.pxi"
 include "merging.pxi"
 include "expansion.pxi"
 include "intervals.pxi"
-include "products.pxi"
 include "pass.pxi"
 include "pair_outputs.pxi"
-include "curvatures.pxi"
+include "sums.pxi"
+include "products.pxi"

@@ -30,49 +30,6 @@ cdef const void *address(object array, const char *kind, Py_ssize_t size, list h
     return memory
 
 
-cdef struct Shared:
-    # the beginning of a job: strips of `size` of n rows, which threads take one after the other by calls of `work`
-    int64_t next, n, size
-    void (*work)(Shared *, int64_t) noexcept nogil
-
-
-ctypedef void (*Work)(Shared *, int64_t) noexcept nogil
-
-
-cdef class Strips:
-    """Strips of `size` of n rows, which threads take one after the other. Ctrl-C is looked for after `turns` strips."""
-
-    cdef readonly int64_t n, size, turns
-
-    def __cinit__(self, int64_t n, int64_t size, int64_t turns=1):
-        if n < 0 or size < 1 or turns < 1:
-            raise ValueError(f"strips of {size} of {n} rows")
-        self.n, self.size, self.turns = n, size, turns
-
-    cdef int share(self, Work work, Shared *job, Team team, int helpers) except -1:
-        """Call work(job, most) here and in threads until no strip is left; it takes `most` strips, or all that are left."""
-        cdef bint shared = False
-        job.next, job.n, job.size, job.work = 0, self.n, self.size, work
-        if team is not None:
-            shared = team.begin(whole_job, job, helpers)
-        try:
-            while job.next < job.n:
-                with nogil:
-                    work(job, self.turns)
-                PyErr_CheckSignals()  # in the main thread
-        finally:
-            job.next = job.n
-            if shared:
-                with nogil:
-                    team.finish()
-        return 0
-
-
-cdef void whole_job(void *job) noexcept nogil:
-    """Work through all strips that are left."""
-    (<Shared *>job).work(<Shared *>job, (<Shared *>job).n)
-
-
 cdef void mirror(real *K, Py_ssize_t stride, Py_ssize_t start, Py_ssize_t stop, Py_ssize_t n) noexcept nogil:
     """K[stop:, start:stop] <- K[start:stop, stop:].T, in squares that fit in the processor's nearest cache."""
     cdef Py_ssize_t top, left, i, j
@@ -117,6 +74,51 @@ cdef void strip_job(Shared *shared, int64_t most) noexcept nogil:
             mirror(<double *>want.values, want.stride, want.start, want.stop, shared.n)
         elif job.symmetric:
             mirror(<float *>want.values, want.stride, want.start, want.stop, shared.n)
+
+
+cdef struct FillJob:
+    Shared shared
+    const Pass *form
+    bint double
+    Py_ssize_t size, panels  # of a number
+    const Py_ssize_t *which
+    char *values
+    int failed
+
+
+cdef void fill_job(Shared *shared, int64_t most) noexcept nogil:
+    """Evaluate some strips of rows, and copy them to the lines of points."""
+    cdef FillJob *job = <FillJob *>shared
+    cdef Wanted want
+    cdef Py_ssize_t turn, j, m = job.form.points
+    cdef void *tile = malloc(shared.size * m * job.size)
+    memset(&want, 0, sizeof(Wanted))
+    want.last_panel, want.columns, want.values, want.stride = job.panels, SUMMED, tile, m
+    for turn in range(most):
+        want.start = want.values_from = taken(&shared.next, shared.size)
+        want.stop = min(want.start + shared.size, shared.n)
+        if want.start >= want.stop:
+            break
+        if tile == NULL or evaluated(job.form, job.double, &want):
+            job.failed = 1
+            break
+        if job.size == sizeof(double):
+            turned(<double *>tile, want.stop - want.start, m, job.which, <double *>job.values + want.start, shared.n)
+        else:
+            turned(<float *>tile, want.stop - want.start, m, job.which, <float *>job.values + want.start, shared.n)
+    free(tile)
+
+
+cdef void turned(const real *tile, Py_ssize_t rows, Py_ssize_t m, const Py_ssize_t *which, real *out, Py_ssize_t stride) noexcept nogil:
+    """out[which[j], i] <- tile[i, j], in squares that fit in the processor's nearest cache."""
+    cdef Py_ssize_t top, left, i, j
+    cdef real *line
+    for top in range(0, rows, 16):
+        for left in range(0, m, 16):
+            for j in range(left, min(left + 16, m)):
+                line = out + which[j] * stride
+                for i in range(top, min(top + 16, rows)):
+                    line[i] = tile[i * m + j]
 
 
 cdef class KernelPass:
@@ -254,7 +256,7 @@ cdef class KernelPass:
 
     def run_strips(self, Strips strips, Team team=None, int helpers=0, V=None, double[:, ::1] out=None, values=None,
                    bint symmetric=False):
-        """Do what `run` does for strips of all rows, here and in so many threads of the team, until none is left.
+        """Do what `run` does for strips of rows, here and in so many threads of the team, until none is left.
 
         With `symmetric` the points are the rows, and values below the diagonal are copies of those above it; strips must begin
         with a panel.
@@ -280,6 +282,32 @@ cdef class KernelPass:
         finally:
             if values is not None:
                 PyBuffer_Release(&view)
+        if job.failed:
+            raise MemoryError("no memory for a tile of kernel values")
+
+    def fill_rows(self, Strips strips, Team team, int helpers, values, const Py_ssize_t[::1] which):
+        """values[which[j], i] <- K_ij for all rows i: a line for each point."""
+        cdef FillJob job
+        cdef Py_buffer view
+        cdef Py_ssize_t j
+        same(strips.n, self.n)
+        same(which.shape[0], self.count)
+        memset(&job, 0, sizeof(FillJob))
+        kind = b"d" if self.double and not self.pass_.narrow else b"f"
+        PyObject_GetBuffer(values, &view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+        try:
+            if kind_of(&view) != kind[0] or view.ndim != 2 or view.shape[1] != self.n:
+                raise ValueError(f"lines of {self.n} numbers of the kind {kind.decode()!r} are needed, not {values.shape}")
+            for j in range(self.count):
+                if not 0 <= which[j] < view.shape[0]:
+                    raise IndexError(f"line {which[j]} of {view.shape[0]}")
+            if not self.count:
+                return
+            job.form, job.double, job.size, job.which, job.values = &self.pass_, self.double, view.itemsize, &which[0], <char *>view.buf
+            job.panels = self.panels
+            strips.share(fill_job, &job.shared, team, helpers)
+        finally:
+            PyBuffer_Release(&view)
         if job.failed:
             raise MemoryError("no memory for a tile of kernel values")
 

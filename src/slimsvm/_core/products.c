@@ -1,4 +1,4 @@
-/* Products of kernel values with the coefficients of several outputs, and with residuals that most rows do not have. */
+/* Products of kernel values with the coefficients of several outputs. */
 #include <stddef.h>
 #include <string.h>
 
@@ -7,8 +7,6 @@
 #define JOIN_(name, suffix) name##suffix
 #define JOIN(name, suffix) JOIN_(name, suffix)
 #define BUILD(name) JOIN(name, SUFFIX) /* SUFFIX is _base, _avx2 or _avx512 */
-
-#define RUN 64 /* rows whose float32 sums are added up before they become float64 */
 
 /* out[c][i] = sum_j K[i][j] V[j][c] for `columns` outputs, of which the first q are written. The sums of `together` rows are
  * held in registers, and beyond the end the last row is taken once more. */
@@ -42,30 +40,4 @@ void BUILD(times_columns)(const float *K, ptrdiff_t n, ptrdiff_t m, ptrdiff_t st
                           ptrdiff_t q, double *out, ptrdiff_t out_stride)
 {
     (columns == 8 ? times_8 : times_16)(K, n, m, stride, V, q, out, out_stride);
-}
-
-/* out[j] = sum_i w[i] K[i][j]; rows of weight 0 are left out. */
-void BUILD(back_line)(const float *K, ptrdiff_t n, ptrdiff_t m, ptrdiff_t stride, const double *w, float *run, double *out)
-{
-    int count = 0;
-    memset(run, 0, sizeof(float) * (size_t)m);
-    for (ptrdiff_t j = 0; j < m; j++)
-        out[j] = 0.0;
-    for (ptrdiff_t i = 0; i < n; i++) {
-        if (w[i] == 0.0)
-            continue;
-        const float *restrict k = K + i * stride;
-        float weight = (float)w[i], *restrict sum = run;
-#pragma omp simd
-        for (ptrdiff_t j = 0; j < m; j++)
-            sum[j] += weight * k[j];
-        if (++count == RUN) {
-            for (ptrdiff_t j = 0; j < m; j++)
-                out[j] += sum[j];
-            memset(run, 0, sizeof(float) * (size_t)m);
-            count = 0;
-        }
-    }
-    for (ptrdiff_t j = 0; j < m; j++)
-        out[j] += run[j];
 }

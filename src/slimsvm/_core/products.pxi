@@ -1,40 +1,61 @@
-# Kernel values times coefficients, and back.
+# Kernel values times coefficients.
 
 #: numbers of outputs that kernel values can be multiplied with at a time
 OUTPUT_COLUMNS = (8, 16)
 
 
-cdef Py_ssize_t line_stride(const float[:, :] K) except -1:
-    """How far apart the lines of kernel values are; there must be some, each in one piece."""
-    if K.shape[0] == 0 or K.shape[1] == 0 or K.strides[1] != sizeof(float) or K.strides[0] % <Py_ssize_t>sizeof(float):
-        raise ValueError(f"kernel values of {K.shape[0]} rows and {K.shape[1]} points, not in lines")
-    return K.strides[0] // <Py_ssize_t>sizeof(float)
+cdef struct TimesJob:
+    Shared shared
+    Squares squares
+    bint double
+    const void *V
+    Py_ssize_t columns, outputs
+    double *out
 
 
-def times(const float[:, :] K, const float[:, :, ::1] V, double[:, :] out):
-    """out[c, i] <- sum_j K[i, j] V[j, c], with the outputs c of V in groups of one of OUTPUT_COLUMNS: (groups, m, columns)."""
-    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], q = out.shape[0], columns = V.shape[2], stride = line_stride(K), group
-    cdef Py_ssize_t out_stride = out.strides[0] // <Py_ssize_t>sizeof(double)
-    same(V.shape[1], m)
-    same(out.shape[1], n)
-    if ((columns != 8 and columns != 16) or q == 0 or q > V.shape[0] * columns or out.strides[1] != sizeof(double)
-            or out.strides[0] % <Py_ssize_t>sizeof(double)):
-        raise ValueError(f"{q} outputs in {V.shape[0]} groups of {columns}, not in lines")
-    with nogil:
-        for group in range((q + columns - 1) // columns):
-            build.times_columns(&K[0, 0], n, m, stride, &V[group, 0, 0], columns, min(q - group * columns, columns),
-                                &out[group * columns, 0], out_stride)
+cdef void times_job(Shared *shared, int64_t most) noexcept nogil:
+    """Multiply some strips of rows."""
+    cdef TimesJob *job = <TimesJob *>shared
+    cdef const Squares *K = &job.squares
+    cdef Py_ssize_t turn, start, stop, group, columns = job.columns
+    for turn in range(most):
+        start = taken(&shared.next, shared.size)
+        stop = min(start + shared.size, shared.n)
+        if start >= stop:
+            return
+        if columns:
+            for group in range((job.outputs + columns - 1) // columns):
+                build.times_columns(<const float *>K.K + start * K.stride, stop - start, K.m, K.stride,
+                                    <const float *>job.V + group * K.m * columns, columns,
+                                    min(job.outputs - group * columns, columns),
+                                    job.out + group * columns * K.n + start, K.n)
+        else:
+            for group in range(job.outputs):
+                if job.double:
+                    build.row_products_double(K, <const double *>job.V + group * K.m, start, stop, job.out + group * K.n)
+                else:
+                    build.row_products_float(K, <const float *>job.V + group * K.m, start, stop, job.out + group * K.n)
 
 
-def back(const float[:, :] K, const double[:, :] W, float[::1] space, double[:, ::1] out):
-    """out[c, j] <- sum_i W[c, i] K[i, j], where most of W is 0; `space` holds a line of K."""
-    cdef Py_ssize_t n = K.shape[0], m = K.shape[1], stride = line_stride(K), c
-    same(W.shape[1], n)
-    same(out.shape[0], W.shape[0])
-    same(out.shape[1], m)
-    same(space.shape[0], m)
-    if W.strides[1] != sizeof(double):
-        raise ValueError("weights are not in lines")
-    with nogil:
-        for c in range(W.shape[0]):
-            build.back_line(&K[0, 0], n, m, stride, &W[c, 0], &space[0], &out[c, 0])
+def times(K, V, double[:, ::1] out, Py_ssize_t strip, Team team=None, int helpers=0):
+    """out[c, i] <- sum_j K[i, j] V_jc for the outputs c.
+
+    V has a line for each output, (outputs, m), or for float kernel values these in groups of one of OUTPUT_COLUMNS, (groups, m,
+    columns).
+    """
+    cdef SumJob held_job
+    cdef TimesJob job
+    cdef list held = []
+    take_values(&held_job, K, held)
+    memset(&job, 0, sizeof(TimesJob))
+    job.squares, job.double, job.outputs = held_job.squares, held_job.double, out.shape[0]
+    same(out.shape[1], job.squares.n)
+    if V.ndim == 3:
+        job.columns = V.shape[2]
+        same(V.shape[1], job.squares.m)
+        if job.double or V.shape[2] not in OUTPUT_COLUMNS or not 0 < job.outputs <= V.shape[0] * V.shape[2]:
+            raise ValueError(f"{job.outputs} outputs in {V.shape[0]} groups of {V.shape[2]}")
+    elif V.shape != (job.outputs, job.squares.m) or not job.outputs:
+        raise ValueError(f"coefficients of shape {V.shape} for {job.outputs} outputs of {job.squares.m} points")
+    job.V, job.out = address(V, b"d" if job.double else b"f", V.size, held), &out[0, 0]
+    Strips(job.squares.n, strip).share(times_job, &job.shared, team, helpers)

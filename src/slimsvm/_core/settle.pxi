@@ -1,174 +1,204 @@
-# SMO for a problem whose kernel matrix is in memory.
+# Problems whose kernel matrix is in memory, alone or along a path of folds and values of C.
 
-cdef void add_row(const real *row, double weight, Py_ssize_t w, double *total) noexcept nogil:
-    cdef Py_ssize_t k
-    for k in range(w):
-        total[k] += weight * row[k]
+cdef int64_t settle_one(Py_ssize_t size, const Settling *p, Room *room, double *gap, double *level) noexcept nogil:
+    return build.settle_float(p, room, gap, level) if size == sizeof(float) else build.settle_double(p, room, gap, level)
 
 
-# rows at a bound are solved for if they are within this share of the largest violation of violating optimality; more: fewer
-# rounds, of longer steps
-cdef double REACH = 0.05
-# the violation to which these rows are solved, as a share of that of all rows; less: fewer rounds, of more steps
-cdef double CLOSE = 0.03
+cdef class KernelCopy:
+    """Work space for problems of at most `rows` rows, and kernel values among some of them in the memory of `block`.
+
+    They stay there for the next problem, which must have the same kernel matrix and rows, until `clear`.
+    """
+
+    cdef Room room
+    cdef char *memory
+    cdef readonly Py_ssize_t rows, size
+    cdef unsigned char[::1] block
+
+    def __cinit__(self, Py_ssize_t rows, block):
+        cdef Py_ssize_t k
+        if rows < 1 or block.size < 1 or block.itemsize not in (sizeof(float), sizeof(double)):
+            raise ValueError(f"a copy of {block.size} kernel values of {block.itemsize} bytes among {rows} rows")
+        self.rows, self.size, self.block = rows, block.itemsize, block.view("uint8")
+        self.memory = <char *>malloc(rows * (sizeof(void *) + 4 * sizeof(ptrdiff_t) + 3 * sizeof(double) + 5 * self.size))
+        if self.memory == NULL:
+            raise MemoryError
+        self.room.cap = <double *>self.memory
+        self.room.alpha, self.room.change = self.room.cap + rows, self.room.cap + 2 * rows
+        self.room.row = <const void **>(self.room.cap + 3 * rows)
+        self.room.near = <ptrdiff_t *>(self.room.row + rows)
+        self.room.place, self.room.column = self.room.near + rows, self.room.near + 2 * rows
+        self.room.slot = self.room.near + 3 * rows
+        self.room.work = self.room.slot + rows
+        self.room.held, self.room.needed, self.room.block = 0, 0, &self.block[0]
+        self.room.most = min(<Py_ssize_t>sqrt(block.size), rows)
+        for k in range(rows):
+            self.room.slot[k] = -1
+
+    def __dealloc__(self):
+        free(self.memory)
+
+    def clear(self):
+        """Forget the kernel values."""
+        self.room.needed = 0
+        build.trim(&self.room)
 
 
-cdef struct Settling:
-    # a problem, and work space: diag, up and down in `work`; the rest has a number for each row
-    ptrdiff_t w
-    const double *linear
-    const double *y
-    const double *cap
-    double *alpha
-    double *f
-    double *before
-    double *part_cap
-    double *part_alpha
-    float *change
-    Py_ssize_t *place
+cdef class Ranges:
+    """The lines and columns of a kernel matrix that the rows of a problem have: `counts` of them from each of `starts` on."""
+
+    cdef ptrdiff_t *line
+    cdef readonly Py_ssize_t rows, most
+    cdef const Py_ssize_t[::1] starts, counts
+
+    def __cinit__(self, const Py_ssize_t[::1] starts, const Py_ssize_t[::1] counts):
+        cdef Py_ssize_t k, t
+        same(starts.shape[0], counts.shape[0])
+        self.starts, self.counts, self.rows, self.most = starts, counts, 0, 0
+        for k in range(starts.shape[0]):
+            if starts[k] < 0 or counts[k] < 0:
+                raise IndexError(f"{counts[k]} rows from {starts[k]} on")
+            self.rows += counts[k]
+            self.most = max(self.most, starts[k] + counts[k])
+        self.line = <ptrdiff_t *>malloc(max(self.rows, 1) * sizeof(ptrdiff_t))
+        if self.line == NULL:
+            raise MemoryError
+        self.rows = 0
+        for k in range(starts.shape[0]):
+            for t in range(counts[k]):
+                self.line[self.rows] = starts[k] + t
+                self.rows += 1
+
+    def __dealloc__(self):
+        free(self.line)
 
 
-cdef double violation(const Settling *p, double *level) noexcept nogil:
-    """The largest violation; `level` is the mean v of the free rows, or the middle of the bounds if no row is free."""
-    cdef double high = -INFINITY, low = INFINITY, total = 0, v
-    cdef Py_ssize_t k, free_rows = 0
-    cdef bint rise, fall
-    for k in range(p.w):
-        v = p.linear[k] - p.f[k]
-        rise, fall = p.alpha[k] < p.cap[k], p.alpha[k] > 0
-        if rise and fall:
-            free_rows += 1
-            total += v
-        if (rise if p.y[k] > 0 else fall) and v > high:
-            high = v
-        if (fall if p.y[k] > 0 else rise) and v < low:
-            low = v
-    if free_rows:
-        level[0] = total / free_rows
-    elif high == -INFINITY or low == INFINITY:
-        level[0] = 0 if high == -low else low if high == -INFINITY else high
-    else:
-        level[0] = (high + low) / 2
-    return high - low if high > low else 0
+cdef Settling problem(const real[:, :] K, Ranges ranges, const double[::1] linear, const double[::1] y, KernelCopy copy, double tol,
+                      int64_t max_steps) except *:
+    """A problem without its box and its solution."""
+    cdef Py_ssize_t w = ranges.rows
+    if ranges.most > min(K.shape[0], K.shape[1]):
+        raise IndexError(f"row {ranges.most} of {min(K.shape[0], K.shape[1])}")
+    same(linear.shape[0], w)
+    same(y.shape[0], w)
+    same(K.strides[1], sizeof(real))
+    same(copy.size, sizeof(real))
+    if w > copy.rows:
+        raise ValueError(f"a copy for {copy.rows} rows for a problem of {w}")
+    return Settling(w, K.strides[0] // <Py_ssize_t>sizeof(real), ranges.starts.shape[0], ranges.line,
+                    <const ptrdiff_t *>&ranges.starts[0], <const ptrdiff_t *>&ranges.counts[0], &K[0, 0], &linear[0], &y[0], NULL,
+                    NULL, NULL, tol, max_steps)
 
 
-cdef Py_ssize_t near_margin(const Settling *p, double level, double reach) noexcept nogil:
-    """Set `place` to the rows that are free or within reach of violating optimality; return their number."""
-    cdef Py_ssize_t k, m = 0
-    cdef double v
-    cdef bint rise, fall
-    for k in range(p.w):
-        if p.cap[k] <= 0:
-            continue
-        v = p.linear[k] - p.f[k]
-        rise, fall = p.alpha[k] < p.cap[k], p.alpha[k] > 0
-        if not (rise and fall):
-            if (rise if p.y[k] > 0 else fall) and v < level - reach:
-                continue
-            if (fall if p.y[k] > 0 else rise) and v > level + reach:
-                continue
-        p.place[m] = k
-        m += 1
-    return m
-
-
-def settle(const real[:, :] K, const double[::1] linear, const double[::1] y, const double[::1] cap, double[::1] alpha,
-           double[::1] f, double tol, int64_t max_steps, Py_ssize_t most_copied):
+def settle(const real[:, :] K, Ranges ranges, const double[::1] linear, const double[::1] y, const double[::1] cap,
+           double[::1] alpha, double[::1] f, double tol, int64_t max_steps, KernelCopy copy):
     """Pair steps until the largest violation of all rows, with f summed up in double, is within `tol`.
 
     `f` is K (y alpha) at the start and at the end; alpha and f change in place. Rows with a cap of 0 keep their alpha, and
-    get their f. The rows of K are contiguous. Each round takes the rows that are free or near the margin, in a copy of their
-    kernel values if they are few, `most_copied` at most, since steps pass over all of them. Returns the number of steps, the largest violation left,
-    and the bias. It ends early after `max_steps`, or where steps make no progress any more.
+    get their f. The lines of K are contiguous. Each round takes the rows that are free or near the margin, with their kernel
+    values in the copy if there is room, since steps pass over all of them. Returns the number of steps, the largest violation
+    left, and the bias. It ends early after `max_steps`, or where steps make no progress any more.
     """
-    cdef Py_ssize_t w = K.shape[0], k, j, m, count, room = 0
-    cdef int64_t steps = 0, most, made
-    cdef double gap, left, level, best = INFINITY, weight
-    cdef int idle = 0
-    cdef Settling p
-    for size in (K.shape[1], linear.shape[0], y.shape[0], cap.shape[0], alpha.shape[0], f.shape[0]):
+    cdef Py_ssize_t w = ranges.rows
+    cdef double gap, level
+    cdef int64_t steps
+    for size in (cap.shape[0], alpha.shape[0], f.shape[0]):
         same(size, w)
-    same(K.strides[1], sizeof(real))
     if w == 0:
         return 0, 0.0, 0.0
-    cdef real *block = NULL
-    cdef real *line
-    cdef real *work = <real *>malloc(5 * w * sizeof(real))
-    cdef const real **row = <const real **>malloc(2 * w * sizeof(real *))
-    cdef double *space = <double *>malloc(3 * w * sizeof(double))
-    p.change = <float *>malloc(w * sizeof(float))
-    p.place = <Py_ssize_t *>malloc(w * sizeof(Py_ssize_t))
-    p.w, p.linear, p.y, p.cap, p.alpha, p.f = w, &linear[0], &y[0], &cap[0], &alpha[0], &f[0]
-    p.before, p.part_cap, p.part_alpha = space, space + w, space + 2 * w
-    cdef real *signs = work + 3 * w
-    cdef real *v = work + 4 * w
-    try:
-        if work == NULL or row == NULL or space == NULL or p.change == NULL or p.place == NULL:
-            raise MemoryError
-        with nogil:
-            while True:
-                gap = violation(&p, &level)
-                idle = 0 if gap < 0.9 * best else idle + 1
-                best = min(best, gap)
-                if gap <= tol or steps >= max_steps or idle > 20:
-                    break
-                m = near_margin(&p, level, REACH * gap)
-                if m > 0.7 * w or m > most_copied:
-                    m = w
-                if m < w and m * m > room:
-                    free(block)
-                    room = m * m
-                    block = <real *>malloc(room * sizeof(real))
-                    if block == NULL:
-                        with gil:
-                            raise MemoryError
-                for k in range(m):
-                    j = p.place[k] if m < w else k
-                    p.place[k] = j
-                    row[k] = block + k * m if m < w else &K[j, 0]
-                    work[k] = K[j, j]
-                    signs[k] = <real>p.y[j]
-                    v[k] = <real>(p.linear[j] - p.f[j])
-                    p.part_cap[k], p.part_alpha[k] = p.cap[j], p.alpha[j]
-                if m < w:
-                    for k in range(m):
-                        line = block + k * m
-                        for j in range(m):
-                            line[j] = K[p.place[k], p.place[j]]
-                most = min(max_steps - steps, 20000 + 4 * w)
-                left = max(CLOSE * gap, 0.5 * tol)
-                if real is float:
-                    made = build.smo_float(row, NULL, NULL, work, m, signs, p.part_cap, p.part_alpha, v, work + w, left,
-                                           most, m, INFINITY, &weight)
-                else:
-                    made = build.smo_double(row, NULL, NULL, work, m, signs, p.part_cap, p.part_alpha, v, work + w, left,
-                                            most, m, INFINITY, &weight)
-                steps += made
-                count = 0
-                for k in range(m):
-                    j = p.place[k]
-                    if p.part_alpha[k] != p.alpha[j]:
-                        row[w + count] = &K[j, 0]
-                        p.before[count] = p.y[j] * (p.part_alpha[k] - p.alpha[j])
-                        p.change[count] = <float>p.before[count]
-                        p.alpha[j] = p.part_alpha[k]
-                        count += 1
-                if real is float:
-                    build.sum_rows(row + w, p.change, count, w, p.f)
-                else:
-                    for k in range(count):
-                        add_row(row[w + k], p.before[k], w, p.f)
-    finally:
-        free(work)
-        free(row)
-        free(space)
-        free(p.change)
-        free(p.place)
-        free(block)
+    cdef Settling p = problem(K, ranges, linear, y, copy, tol, max_steps)
+    p.cap, p.alpha, p.f = &cap[0], &alpha[0], &f[0]
+    with nogil:
+        steps = settle_one(sizeof(real), &p, &copy.room, &gap, &level)
     return steps, gap, level
 
 
-def gathered(const real[:, ::1] K, const Py_ssize_t[::1] rows, const Py_ssize_t[::1] columns, real[:, :] out):
+def advance(const double[::1] linear, const double[::1] y, const double[:, ::1] cap, double t, const double[:, ::1] alpha,
+            const double[:, ::1] f, const double[:, ::1] earlier, const double[:, ::1] earlier_f, double[:, ::1] next_alpha,
+            double[:, ::1] next_f, double[:, ::1] change):
+    """Move the solutions of all folds along the lines from `earlier` ones, times t, into the boxes of `cap` (settle.c)."""
+    cdef Py_ssize_t folds = alpha.shape[0], n = alpha.shape[1], fold
+    cdef Settling p
+    same(linear.shape[0], n)
+    same(y.shape[0], n)
+    for given in (cap.shape[0], f.shape[0], earlier.shape[0], earlier_f.shape[0], next_alpha.shape[0], next_f.shape[0],
+                  change.shape[0]):
+        same(given, folds)
+    for given in (cap.shape[1], f.shape[1], earlier.shape[1], earlier_f.shape[1], next_alpha.shape[1], next_f.shape[1],
+                  change.shape[1]):
+        same(given, n)
+    if n == 0:
+        return
+    with nogil:
+        for fold in range(folds):
+            p = Settling(n, 0, 0, NULL, NULL, NULL, NULL, &linear[0], &y[0], &cap[fold, 0], <double *>&alpha[fold, 0],
+                         <double *>&f[fold, 0], 0, 0)
+            build.advance(&p, &earlier[fold, 0], &earlier_f[fold, 0], t, &next_alpha[fold, 0], &next_f[fold, 0],
+                          &change[fold, 0])
+
+
+def settle_path(const real[:, :] K, Ranges ranges, const double[::1] linear, const double[::1] y,
+                const double[:, ::1] weights, const double[::1] Cs, Py_ssize_t first, double tol, int64_t max_steps,
+                double[:, :, ::1] alpha, double[:, :, ::1] f, double[:, ::1] bias, double[:, ::1] gap, KernelCopy copy):
+    """Solve a problem for rising Cs, from the number `first` on, and all folds, whose caps are C times `weights`.
+
+    alpha and f, (Cs, folds, rows), hold the solutions before the first, from which the others start; if there is none, the
+    first solution starts from 0. f is summed up anew whenever C has doubled, since rounding grows with C too. Returns the
+    number of steps.
+    """
+    cdef Py_ssize_t folds = weights.shape[0], w = weights.shape[1], k, c, fold, n = Cs.shape[0]
+    for given, wanted in ((ranges.rows, w), (alpha.shape[0], n), (alpha.shape[1], folds), (alpha.shape[2], w),
+                          (f.shape[0], n), (f.shape[1], folds), (f.shape[2], w), (bias.shape[0], n), (bias.shape[1], folds),
+                          (gap.shape[0], n), (gap.shape[1], folds)):
+        same(given, wanted)
+    if not 0 <= first <= n:
+        raise IndexError(f"value {first} of {n}")
+    if w == 0 or folds == 0:
+        return 0
+    cdef Settling p = problem(K, ranges, linear, y, copy, tol, max_steps)
+    cdef int64_t steps = 0
+    cdef double *zeros = <double *>calloc(3 * w, sizeof(double))
+    cdef double *cap = zeros + w
+    cdef double *change = cap + w
+    cdef double *own
+    cdef double *own_f
+    cdef bint anew
+    if zeros == NULL:
+        raise MemoryError
+    p.cap = cap
+    with nogil:
+        for c in range(first, n):
+            build.trim(&copy.room)
+            anew = c > 0 and floor(log(Cs[c]) / log(2)) > floor(log(Cs[c - 1]) / log(2))
+            for fold in range(folds):
+                for k in range(w):
+                    cap[k] = Cs[c] * weights[fold, k]
+                own, own_f = &alpha[c, fold, 0], &f[c, fold, 0]
+                if c == 0:
+                    memset(own, 0, w * sizeof(double))
+                    memset(own_f, 0, w * sizeof(double))
+                else:
+                    p.alpha, p.f = &alpha[c - 1, fold, 0], &f[c - 1, fold, 0]
+                    if c == 1:
+                        build.advance(&p, zeros, zeros, Cs[c] / Cs[c - 1] - 1, own, own_f, change)
+                    else:
+                        build.advance(&p, &alpha[c - 2, fold, 0], &f[c - 2, fold, 0],
+                                      (Cs[c] - Cs[c - 1]) / (Cs[c - 1] - Cs[c - 2]), own, own_f, change)
+                p.alpha, p.f = own, own_f
+                if c:
+                    if anew:
+                        for k in range(w):
+                            own_f[k], change[k] = 0, y[k] * own[k]
+                    if sizeof(real) == sizeof(float):
+                        build.moved_float(&p, &copy.room, change)
+                    else:
+                        build.moved_double(&p, &copy.room, change)
+                steps += settle_one(sizeof(real), &p, &copy.room, &gap[c, fold], &bias[c, fold])
+    free(zeros)
+    return steps
+
+
+def gathered(const real[:, :] K, const Py_ssize_t[::1] rows, const Py_ssize_t[::1] columns, real[:, :] out):
     """out <- K[rows][:, columns]."""
     cdef Py_ssize_t i, j, n = rows.shape[0], m = columns.shape[0]
     cdef const real *line

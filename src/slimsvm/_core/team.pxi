@@ -170,3 +170,46 @@ cdef void call(void *work) noexcept nogil:
     """Call a Python function that raises nothing."""
     with gil:
         (<object>work)()
+
+
+cdef struct Shared:
+    # the beginning of a job: strips of `size` of n rows, which threads take one after the other by calls of `work`
+    int64_t next, n, size
+    void (*work)(Shared *, int64_t) noexcept nogil
+
+
+ctypedef void (*Work)(Shared *, int64_t) noexcept nogil
+
+
+cdef class Strips:
+    """Strips of `size` of n rows, which threads take one after the other. Ctrl-C is looked for after `turns` strips."""
+
+    cdef readonly int64_t n, size, turns
+
+    def __cinit__(self, int64_t n, int64_t size, int64_t turns=1):
+        if n < 0 or size < 1 or turns < 1:
+            raise ValueError(f"strips of {size} of {n} rows")
+        self.n, self.size, self.turns = n, size, turns
+
+    cdef int share(self, Work work, Shared *job, Team team, int helpers) except -1:
+        """Call work(job, most) here and in threads until no strip is left; it takes `most` strips, or all that are left."""
+        cdef bint shared = False
+        job.next, job.n, job.size, job.work = 0, self.n, self.size, work
+        if team is not None:
+            shared = team.begin(whole_job, job, helpers)
+        try:
+            while job.next < job.n:
+                with nogil:
+                    work(job, self.turns)
+                PyErr_CheckSignals()  # in the main thread
+        finally:
+            job.next = job.n
+            if shared:
+                with nogil:
+                    team.finish()
+        return 0
+
+
+cdef void whole_job(void *job) noexcept nogil:
+    """Work through all strips that are left."""
+    (<Shared *>job).work(<Shared *>job, (<Shared *>job).n)

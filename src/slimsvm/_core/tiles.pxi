@@ -13,28 +13,49 @@ cdef bint ascends(const int32_t *starts, Py_ssize_t m) noexcept nogil:
     return fine
 
 
-def sum_rows(const float[:, ::1] rows, const Py_ssize_t[::1] which, const float[::1] v, Py_ssize_t start,
-             Py_ssize_t stop, double[::1] out):
-    """out[start:stop] += v @ rows[which, start:stop] without a copy of the rows."""
+cdef struct RowsJob:
+    Shared shared
+    const float **rows
+    const float *v
+    Py_ssize_t count
+    double *out
+
+
+cdef void rows_job(Shared *shared, int64_t most) noexcept nogil:
+    """Sum up some strips of the columns."""
+    cdef RowsJob *job = <RowsJob *>shared
+    cdef Py_ssize_t turn, start, s
+    cdef const float **here = <const float **>malloc(job.count * sizeof(float *))
+    for turn in range(most):
+        start = taken(&shared.next, shared.size)
+        if start >= shared.n or here == NULL:
+            break
+        for s in range(job.count):
+            here[s] = job.rows[s] + start
+        build.sum_rows(here, job.v, job.count, min(shared.size, shared.n - start), job.out + start)
+    free(here)
+
+
+def sum_rows(const float[:, ::1] rows, const Py_ssize_t[::1] which, const float[::1] v, double[::1] out, Py_ssize_t strip,
+             Team team=None, int helpers=0):
+    """out += v @ rows[which] without a copy of the rows, for strips of the columns."""
     cdef Py_ssize_t count = which.shape[0], s
+    cdef RowsJob job
     same(v.shape[0], count)
     same(out.shape[0], rows.shape[1])
-    if not 0 <= start <= stop <= rows.shape[1]:
-        raise ValueError(f"columns {start}:{stop} of {rows.shape[1]}")
-    if count == 0 or start == stop:
+    if count == 0 or out.shape[0] == 0:
         return
-    cdef const float **pointers = <const float **>malloc(count * sizeof(float *))
-    if pointers == NULL:
+    job.rows, job.v, job.count, job.out = <const float **>malloc(count * sizeof(float *)), &v[0], count, &out[0]
+    if job.rows == NULL:
         raise MemoryError
     try:
         for s in range(count):
             if not 0 <= which[s] < rows.shape[0]:
                 raise IndexError(f"row {which[s]} of {rows.shape[0]}")
-            pointers[s] = &rows[which[s], start]
-        with nogil:
-            build.sum_rows(pointers, &v[0], count, stop - start, &out[start])
+            job.rows[s] = &rows[which[s], 0]
+        Strips(out.shape[0], strip).share(rows_job, &job.shared, team, helpers)
     finally:
-        free(pointers)
+        free(job.rows)
 
 
 def copy_transposed(const real[:, :] tile, real[:, :] out):
@@ -56,22 +77,3 @@ def copy_transposed(const real[:, :] tile, real[:, :] out):
                     line = &out[j, 0]
                     for i in range(top, min(top + 16, m)):
                         line[i] = values[i * step + j]
-
-
-def copy_to_rows(const real[:, ::1] tile, real[:, ::1] rows, const Py_ssize_t[::1] which, Py_ssize_t start):
-    """rows[which[j], start + i] <- tile[i, j], in squares that fit in the processor's nearest cache."""
-    cdef Py_ssize_t m = tile.shape[0], n = tile.shape[1], top, left, i, j
-    cdef real *line
-    same(which.shape[0], n)
-    if not 0 <= start <= start + m <= rows.shape[1]:
-        raise ValueError(f"columns {start}:{start + m} of {rows.shape[1]}")
-    for j in range(n):
-        if not 0 <= which[j] < rows.shape[0]:
-            raise IndexError(f"row {which[j]} of {rows.shape[0]}")
-    with nogil:
-        for top in range(0, m, 16):
-            for left in range(0, n, 16):
-                for j in range(left, min(left + 16, n)):
-                    line = &rows[which[j], start]
-                    for i in range(top, min(top + 16, m)):
-                        line[i] = tile[i, j]

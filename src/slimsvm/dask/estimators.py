@@ -173,12 +173,12 @@ def vector_of(values: Any, n: int, name: str) -> Array:
     """Return labels or weights in this process, one for each row, from any partitions."""
     given = values.compute() if hasattr(values, "dask") else values
     check_unmasked(name, given)
-    found = column_or_1d(np.asarray(given), warn=True)
-    if found.size != n:
-        raise ValueError(f"{name} has {found.size} entries, but X has {n} rows; give one for each row, in the same order")
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
+    vector = column_or_1d(np.asarray(given), warn=True)
+    if vector.size != n:
+        raise ValueError(f"{name} has {vector.size} entries, but X has {n} rows; give one for each row, in the same order")
+    if vector.dtype.kind == "f" and not np.isfinite(vector).all():
         raise ValueError(f"{name} contains NaN or infinity; fill or drop such rows")
-    return found
+    return vector
 
 
 def _answers(part: Any, local: Any, method: str) -> Array:

@@ -58,8 +58,8 @@ class Partitions:
         self.found: tuple[list[Any], float, list[list[int]]] = [], -np.inf, []  # parts, when they were found, and groups
         self.at_once = 1  # parts of a group at most; their sizes are not known yet
         known: list[parts.PartSummary] = self.gathered(held, parts.summary)
-        kept = [number for number, each in enumerate(known) if each.count]  # without empty parts
-        self.held, self.known = [held[number] for number in kept], [known[number] for number in kept]
+        filled = [number for number, summary in enumerate(known) if summary.count]  # without empty parts
+        self.held, self.known = [held[number] for number in filled], [known[number] for number in filled]
         self._check()
         self.at_once = self._parts_at_once()
 
@@ -82,7 +82,7 @@ class Partitions:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and features."""
-        return sum(each.count for each in self.known), self.known[0].width
+        return sum(summary.count for summary in self.known), self.known[0].width
 
     @property
     def dtype(self) -> np.dtype:
@@ -92,12 +92,12 @@ class Partitions:
     @cached_property
     def offsets(self) -> Array:
         """The number of the first row of each part, and the number of all rows."""
-        return np.concatenate([[0], np.cumsum([each.count for each in self.known])])
+        return np.concatenate([[0], np.cumsum([summary.count for summary in self.known])])
 
     @property
     def mean(self) -> Array:
         """The mean row."""
-        return np.sum([each.total for each in self.known], axis=0) / self.shape[0]
+        return np.sum([summary.total for summary in self.known], axis=0) / self.shape[0]
 
     def variance(self) -> float:
         """Return the variance of all numbers."""
@@ -107,8 +107,8 @@ class Partitions:
     def most_squared_norm(self, centre: Array | None) -> float:
         """Return a bound on the squared norm of any row relative to a centre, from what is known of the parts."""
         centre = np.zeros(self.shape[1]) if centre is None else centre
-        away = [float(np.linalg.norm(each.total / each.count - centre)) for each in self.known]
-        return max((each.reach + distance) ** 2 for each, distance in zip(self.known, away, strict=True))
+        away = [float(np.linalg.norm(summary.total / summary.count - centre)) for summary in self.known]
+        return max((summary.reach + distance) ** 2 for summary, distance in zip(self.known, away, strict=True))
 
     def fingerprint(self) -> str:
         """Return a hash of the rows."""
@@ -144,14 +144,14 @@ class Partitions:
         threads = self.client.nthreads()
         holders = self.holders(self.held, threads)
         wanted = evened([each.count for each in self.known], holders, threads)
-        found: list[Any] = [None] * len(self.held)
+        spread: list[Any] = [None] * len(self.held)
         for worker in dict.fromkeys(wanted):
             numbers = [number for number, each in enumerate(wanted) if each == worker]
             place = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
             made = self._sent(work, [(self.held[number], *arguments) for number in numbers], **place)
             for number, part in zip(numbers, made, strict=True):
-                found[number] = part
-        return found
+                spread[number] = part
+        return spread
 
     def gathered(self, held: Sequence[Any], work: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Return work(part, *arguments) for each part; the arguments are sent once for each group of parts."""
@@ -171,12 +171,12 @@ class Partitions:
         """
         asked = {held[number].key: local for number, _, local in places}
         answers = self.client.run(at_hand, asked, work, on_error="ignore") if asked else {}
-        found = {key: answer for of_worker in answers.values() for key, answer in of_worker.items()}
-        lost = [(held[number], local) for number, _, local in places if held[number].key not in found]
+        by_key = {key: answer for of_worker in answers.values() for key, answer in of_worker.items()}
+        lost = [(held[number], local) for number, _, local in places if held[number].key not in by_key]
         if lost:
             computed = self.each([part for part, _ in lost], work, [(local,) for _, local in lost])
-            found |= {part.key: answer for (part, _), answer in zip(lost, computed, strict=True)}
-        return [found[held[number].key] for number, _, _ in places]
+            by_key |= {part.key: answer for (part, _), answer in zip(lost, computed, strict=True)}
+        return [by_key[held[number].key] for number, _, _ in places]
 
     def _sent(self, work: Callable[..., Any], calls: list[tuple[Any, ...]], **place: Any) -> list[Any]:
         """Return the results of work(*call) for each call, which stay on the workers.
@@ -221,13 +221,13 @@ class Partitions:
 
     def holders(self, held: Sequence[Any], threads: Mapping[str, int]) -> list[str | None]:
         """Return for each part a worker that has it; None for a part that is being computed or was lost."""
-        found = self.client.who_has(held)
-        return [next((each for each in found.get(part.key, ()) if each in threads), None) for part in held]
+        holding = self.client.who_has(held)
+        return [next((worker for worker in holding.get(part.key, ()) if worker in threads), None) for part in held]
 
     def _parts_at_once(self) -> int:
         """Return the number of parts, all as large as the largest, for which a worker has memory in one task."""
-        limits = [each["memory_limit"] for each in self.client.scheduler_info()["workers"].values()]
-        largest = 8 * max(each.count * each.width for each in self.known)
+        limits = [part["memory_limit"] for part in self.client.scheduler_info()["workers"].values()]
+        largest = 8 * max(part.count * part.width for part in self.known)
         allowed = [MEMORY_SHARE * limit / largest for limit in limits if limit]
         return int(np.clip(min(allowed, default=np.inf), 1, len(self.held)))
 
@@ -237,13 +237,13 @@ class Partitions:
         if not self.known[0].width:
             raise ValueError("X has no features; give one column at least")
         for what, words in (("width", "their number of features"), ("dtype", "dtype")):
-            found = sorted({str(getattr(each, what)) for each in self.known})
-            if len(found) > 1:
+            kinds = sorted({str(getattr(summary, what)) for summary in self.known})
+            if len(kinds) > 1:
                 raise ValueError(
-                    f"the partitions of X differ in {words}: {', '.join(found)}; give all of them the same, e.g. with "
+                    f"the partitions of X differ in {words}: {', '.join(kinds)}; give all of them the same, e.g. with "
                     "X.astype('float32')"
                 )
-        bad = next((number for number, each in enumerate(self.known) if not each.finite), None)
+        bad = next((number for number, summary in enumerate(self.known) if not summary.finite), None)
         if bad is not None:
             raise ValueError(f"X contains NaN or infinity, first in partition {bad}; fill or drop such rows")
 
@@ -259,11 +259,11 @@ def check_chunks(X: Any) -> None:
 def locate(index: Array, offsets: Array) -> list[tuple[int, Array, Array]]:
     """Return for each part with some of the rows: its number, their places in `index`, and their numbers in the part."""
     owner = np.searchsorted(offsets, index, side="right") - 1
-    found = []
+    located = []
     for number in np.unique(owner).tolist():
         where = np.flatnonzero(owner == number)
-        found.append((number, where, index[where] - offsets[number]))
-    return found
+        located.append((number, where, index[where] - offsets[number]))
+    return located
 
 
 def at_hand(asked: dict[str, Array], work: Callable[..., Any], dask_worker: Any = None) -> dict[str, Any]:
@@ -284,16 +284,16 @@ def evened(sizes: Sequence[int], holders: Sequence[str | None], threads: Mapping
             rows[worker] += size
     mean = sum(rows.values()) / sum(threads.values())
     for _ in sizes:
-        most, least = (choose(rows, key=lambda worker: rows[worker] / threads[worker]) for choose in (max, min))
+        fullest, least = (choose(rows, key=lambda worker: rows[worker] / threads[worker]) for choose in (max, min))
         after = {
-            number: max((rows[most] - size) / threads[most], (rows[least] + size) / threads[least])
+            number: max((rows[fullest] - size) / threads[fullest], (rows[least] + size) / threads[least])
             for number, size in enumerate(sizes)
-            if wanted[number] == most
+            if wanted[number] == fullest
         }
-        load = rows[most] / threads[most]
+        load = rows[fullest] / threads[fullest]
         if load <= UNEVEN * mean or min(after.values()) >= load:
             break
         moved = min(after, key=after.__getitem__)
         wanted[moved] = least
-        rows[most], rows[least] = rows[most] - sizes[moved], rows[least] + sizes[moved]
+        rows[fullest], rows[least] = rows[fullest] - sizes[moved], rows[least] + sizes[moved]
     return wanted

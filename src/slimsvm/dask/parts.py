@@ -44,7 +44,7 @@ def for_each(several: list[Any], work: Callable[..., Any], *arguments: Any) -> l
 
 def for_each_own(several: list[Any], work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
     """Return work(part, *its own arguments) for each of several parts."""
-    return [work(part, *own) for part, own in zip(several, arguments, strict=True)]
+    return [work(part, *values) for part, values in zip(several, arguments, strict=True)]
 
 
 def summary(part: Any) -> PartSummary:
@@ -146,7 +146,7 @@ def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array, metri
         return make_tiles(kernel, rows, plain_points(points, metric), Crew()).product(V)
     there, within = rows.points(points, metric), rows.measured(metric)
     doubtful = (there,) if metric is None else (there, within)
-    worst = max(float32_error(kernel, each, metric) for each in doubtful)
+    worst = max(float32_error(kernel, part, metric) for part in doubtful)
     if rows.values.dtype == np.float32 and worst > FLOAT32_ERROR:
         rows = rows.doubled()
         there, within = rows.points(points, metric), rows.measured(metric)

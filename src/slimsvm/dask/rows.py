@@ -52,7 +52,6 @@ class DaskRows(Rows):
     """
 
     in_one_place = False
-    outputs_at_once = HostRows.outputs_at_once
     #: larger than elsewhere, because a round is a round trip to the workers
     working_set = 4096
     spent = 0
@@ -190,13 +189,13 @@ class DaskRows(Rows):
         """Return the parts that have some rows, with the places of these rows in `index` and their numbers in the part."""
         if self.in_order:
             return locate(index, self.source.offsets)
-        found = []
+        owners = []
         for number, place in enumerate(self.places):
             where = np.flatnonzero(np.isin(index, place))
             if where.size:
                 order = np.argsort(place, kind="stable")
-                found.append((number, where, order[np.searchsorted(place, index[where], sorter=order)]))
-        return found
+                owners.append((number, where, order[np.searchsorted(place, index[where], sorter=order)]))
+        return owners
 
     def diagonal(self) -> Array:
         homes = self.source.submitted(self.held, _home, self.kernel)

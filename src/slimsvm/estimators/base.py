@@ -25,6 +25,7 @@ from ..rows.threads import blocks
 from ..run import History, Run
 from ..selection.folds import CUT_SHORT
 from ..selection.judge import Baseline
+from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
 from ..text import warn_user
@@ -32,7 +33,7 @@ from ..trainers import TRAINERS
 from ..trainers.frames.per_output import TrainingInterrupted
 from .calibrating import calibration_models, keep_calibration
 from .callbacks import CallbackSupportMixin, watched
-from .fitted import FittedModel, outputs_there, rows_equal_to
+from .fitted import FittedModel, outputs_on_device, rows_equal_to
 from .methods import (
     NestedSettings,
     check_methods,
@@ -58,6 +59,7 @@ from .validation import (
     check_costs,
     check_settings,
     class_probabilities,
+    keep_range,
     prediction_rows,
     seed_of,
     training_rows,
@@ -152,14 +154,13 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         """Return all rows, those of positive weight, and their labels, weights and numbers; set width and names."""
         given, y = training_rows(self, X, y, least=2)
         self.shape_fit_ = given.shape
+        keep_range(self, given)
         return given, *weighted_rows(given, y, sample_weight)
 
     def _width(self, X: Any, weights: Array | None) -> float:
-        """Return gamma as a number."""
         return resolve_gamma(self.gamma, X, weights)
 
     def _check_rows(self, kernel: Kernel, X: Any) -> None:
-        """Raise ValueError if the kernel is not defined for a row."""
         kernel.check_rows(X)
 
     def _labelled(self, y: Array, weights: Array, *, whole: bool) -> Labelled:
@@ -167,7 +168,6 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
         raise NotImplementedError
 
     def _outputs(self, X: Matrix) -> Array:
-        """Return the outputs of each row, (n, q)."""
         return self._read(X, lambda outputs: outputs)
 
     def _read(self, X: Matrix, read: Callable[[Array], Array]) -> Array:
@@ -178,17 +178,15 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
             count = min(count, MAPPED_ROWS)
         if X.shape[0] <= count:
             return read(self._outputs_of(X))
-        return np.concatenate([read(self._outputs_of(X[some])) for some in blocks(X.shape[0], count)])
+        return np.concatenate([read(self._outputs_of(X[block])) for block in blocks(X.shape[0], count)])
 
     def _on_host(self) -> bool:
-        """Return whether kernel values are computed on the host."""
         return resolve_device(self.device) == "cpu"
 
     def _outputs_of(self, X: Matrix) -> Array:
-        """Return the outputs of checked rows."""
         if self.device == "cpu" or self._on_host():  # the first alone is quick, for a single row
             return self.model_(X)
-        return outputs_there(self, X)
+        return outputs_on_device(self, X)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes without the points on a device: they belong to this object and to this process."""
@@ -239,17 +237,19 @@ def fit_reporting(
     report: Report | None = None,
     when_trained: Callable[[Any], None] | None = None,
     finish: Callable[[], None] = lambda: None,
+    around: Around = ALONE,
 ) -> Any:
     """Fit an estimator, and call report(phase, share done) meanwhile; by default, report to its callbacks and by `verbose`.
 
     `when_trained` is called with an estimator that holds the full model, before it is shrunk. `finish` is called before a
-    checkpoint is deleted, and may save the model. `probabilities` of classes are what a small model is fitted to.
+    checkpoint is deleted, and may save the model. `probabilities` of classes are what a small model is fitted to. `around`
+    are the steps of a Pipeline before the estimator, which count in its budget.
     """
     given = Given(X, y, sample_weight, probabilities)
-    with _attempt(estimator, given, report, finish) as (fitted, selection, trainer):
-        whole = selection.problem.run.limited(fitted.time_limit)
-        selection = selection.on(whole.share(1 / (1 + calibration_models(fitted, selection))))
-        error = np.inf if trainer is None else _allowed_error(trainer, fitted, selection)
+    with _attempt(estimator, given, report, finish, around) as (fitted, selection, trainer):
+        limited = selection.problem.run.limited(fitted.time_limit)
+        selection = selection.on(limited.share(1 / (1 + calibration_models(fitted, selection))))
+        error = np.inf if trainer is None else allowed_error(trainer, fitted, selection)
         if trainer is None:
             fit = _fit_to_labels(fitted, selection)
         else:
@@ -270,7 +270,7 @@ def fit_reporting(
                 warn_user(f"{type(trainer).__name__} {fit.status.value}{gap}", ConvergenceWarning)
         fitted.goal_ = selection.goal_of(fitted.model_, fit.model)
         fitted._support = _support(fitted, fit, selection)
-        keep_calibration(fitted, selection.on(whole).aimed_at(fitted.goal_), trainer, error)
+        keep_calibration(fitted, selection.on(limited).aimed_at(fitted.goal_), trainer, error)
         fitted.n_kernel_evals_, fitted.n_iter_ = selection.problem.home.meter.evaluations, fit.n_iter
         fitted.status_ = Status.INTERRUPTED if was_interrupted(fitted.path_) else fit.status
         keep_stream(fitted, trainer, selection.problem.kernel, fit.state)
@@ -279,7 +279,7 @@ def fit_reporting(
 
 @contextmanager
 def _attempt(
-    estimator: Any, given: Given, report: Report | None, finish: Callable[[], None]
+    estimator: Any, given: Given, report: Report | None, finish: Callable[[], None], around: Around
 ) -> Iterator[tuple[Any, Selection, Any]]:
     """Yield a copy of the estimator to fit, its selection and its trainer, after checks of settings and data.
 
@@ -290,15 +290,15 @@ def _attempt(
         check_settings(estimator)
         fitted = copy.copy(estimator)
         reducer, trainer = make_reducer(estimator), make_trainer(estimator)
-        selection = _selection(fitted, given, trainer, reducer, Run(heard, history.record))
+        selection = _selection(fitted, given, trainer, reducer, Run(heard, history.record), around)
         file = _checkpoint(fitted, selection.problem)
         if file is None:
-            yield fitted, selection, _within_spread(trainer, selection.problem.goal)
+            yield fitted, selection, within_spread(trainer, selection.problem.goal)
         else:
             with file.kept():
                 problem = selection.problem
                 problem = replace(problem, seed=file.seed, run=problem.run.saved_by(file.checkpoint))
-                yield fitted, replace(selection, problem=problem), _within_spread(trainer, problem.goal)
+                yield fitted, replace(selection, problem=problem), within_spread(trainer, problem.goal)
         fitted.history_ = history.entries
         estimator.__dict__ = fitted.__dict__
         if estimator.status_ is Status.INTERRUPTED:
@@ -318,7 +318,6 @@ def _checkpoint(estimator: Any, problem: Problem) -> CheckpointFile | None:
 
 
 def _complete(estimator: Any) -> bool:
-    """Return whether a fit needs no more time."""
     path = estimator.path_
     return estimator.status_ not in CUT_SHORT and (path is None or path.status not in CUT_SHORT)
 
@@ -329,7 +328,7 @@ def _fit_to_labels(fitted: Any, selection: Selection) -> Fit:
     return Fit(fitted.model_, fitted.path_.status, n_iter=0, dual=None, gap=0.0)
 
 
-def _allowed_error(trainer: Any, estimator: Any, selection: Selection) -> float:
+def allowed_error(trainer: Any, estimator: Any, selection: Selection) -> float:
     """Return the allowed error of kernel values for a solution to the trainer's `tol`."""
     C, tol = getattr(trainer, "C", finite_cost(estimator.C)), getattr(trainer, "tol", estimator.tol)
     return tol / (C * float(selection.problem.weights.max()))
@@ -339,23 +338,23 @@ def _begin_training(
     estimator: Any, selection: Selection, trainer: Any, error: float
 ) -> tuple[Selection, tuple[Any, ...], Baseline | None]:
     """Return the selection for training, more arguments of `fit`, and under a tolerance the full models of the folds."""
-    if _shrinks(estimator, trainer):
+    if shrinks(estimator, trainer):
         selection = selection.on(selection.problem.run.share(0.5))
     baseline, start = None, warm_start(estimator, trainer, selection.full_problem)
     if estimator.tolerance is not None:
-        baseline, found = selection.baseline(trainer, error)
-        start = start or (() if found is None else (found,))
+        baseline, coefficients = selection.baseline(trainer, error)
+        start = start or (() if coefficients is None else (coefficients,))
     return selection, start, baseline
 
 
 def _found(estimator: Any, trainer: Any, stop: TrainingInterrupted) -> Fit:
     """Return the model that Ctrl-C left; raise the interrupt again if a full model was to be shrunk or calibrated."""
-    if _shrinks(estimator, trainer) or getattr(estimator, "calibration", None) is not None:
+    if shrinks(estimator, trainer) or getattr(estimator, "calibration", None) is not None:
         raise stop
     return stop.found
 
 
-def _within_spread(trainer: Any, goal: Any) -> Any:
+def within_spread(trainer: Any, goal: Any) -> Any:
     """Return the trainer, if any, with tol multiplied by the standard deviation of the targets, if that is below 1.
 
     tol is in units of the targets. If it were large compared with their spread, any solution would meet it.
@@ -365,7 +364,7 @@ def _within_spread(trainer: Any, goal: Any) -> Any:
     return replace(trainer, tol=trainer.tol * min(1.0, float(np.sqrt(np.min(goal.variance)))))
 
 
-def _shrinks(estimator: Any, trainer: Any) -> bool:
+def shrinks(estimator: Any, trainer: Any) -> bool:
     """Return whether a full model is shrunk after training."""
     return is_reduced(trainer, estimator.budget) or estimator.tolerance is not None
 
@@ -380,26 +379,26 @@ def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
     return None if rows is None else selection.problem.ids[rows]
 
 
-def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Run) -> Selection:
+def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Run, around: Around) -> Selection:
     """Return the checked rows, labels and settings; set the estimator's classes, width and feature names."""
     everything, X, y, weights, kept = estimator._data(given.X, given.y, given.sample_weight)
     gamma = estimator._width(X, None if given.sample_weight is None else weights)
     kernel = make_kernel(estimator.kernel, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
     estimator._check_rows(kernel, everything)
     # a full model has one output per pair of classes, like SVC; models whose outputs share points have one per class
-    whole = (
+    is_full = (
         not Budget.of(estimator.budget).given and estimator.tolerance is None and trainer is not None and not trainer.shared
     )
-    labelled, full_goal = estimator._labelled(y, weights, whole=whole), None
+    labelled, full_goal = estimator._labelled(y, weights, whole=is_full), None
     if estimator.tolerance is not None and not (trainer is None or trainer.shared or reducer.requires_model):
         full_goal = estimator._labelled(y, weights, whole=True).goal  # the model that a small one is compared with
     check_methods(estimator, trainer, reducer, kernel, labelled.goal, labelled.weights)
     check_warm_start(estimator, trainer)
     methods: list[tuple[str, Any, dict[str, Any]]] = [("trainer", trainer, TRAINERS)] if trainer is not None else []
-    methods += [("reducer", reducer, REDUCERS)] if trainer is None or _shrinks(estimator, trainer) else []
+    methods += [("reducer", reducer, REDUCERS)] if trainer is None or shrinks(estimator, trainer) else []
     check_checkpoint(estimator, methods)
-    own = finite_cost(estimator.C)
-    for C in {own, *(getattr(method, "C", own) for method in (trainer, reducer))}:
+    given_cost = finite_cost(estimator.C)
+    for C in {given_cost, *(getattr(method, "C", given_cost) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
     home = Home(estimator._home or estimator.device, estimator.cache_mb)
     problem = Problem(
@@ -418,4 +417,4 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
         check_soft_targets(trainer, reducer, labelled.goal)
         shares = class_probabilities(given.probabilities, everything.shape[0], labelled.goal.n_classes)
         problem = replace(problem, probabilities=shares[kept])
-    return Selection.of(estimator, problem, reducer, full_goal=full_goal)
+    return Selection.of(estimator, problem, reducer, around, full_goal=full_goal)

@@ -107,8 +107,8 @@ def _like_model(
 def calibrate(name: str, scores: Array, labels: Array, weights: Array, n_classes: int) -> Calibration:
     """Return the map of that name for scores of rows whose classes are known."""
     given = columns(scores)
-    own = np.arange(n_classes)[-given.shape[1] :]
-    members = labels[:, None] == own  # (n, scores), whether a row is of the score's class
+    class_numbers = np.arange(n_classes)[-given.shape[1] :]
+    members = labels[:, None] == class_numbers  # (n, scores), whether a row is of the score's class
     return FITS[name](given, members, weights)
 
 
@@ -141,10 +141,10 @@ def fit_isotonic(scores: Array, members: Array, weights: Array) -> Isotonic:
     """Return a rising curve for each score; with n rows, values are at least 1 / (n + 2) away from 0 and 1."""
     knots, least = [], 1 / (scores.shape[0] + 2)
     for column, member in zip(scores.T, members.T, strict=True):
-        found = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(
+        curve = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip").fit(
             column, member, sample_weight=weights
         )
-        knots.append((found.X_thresholds_, found.y_thresholds_))
+        knots.append((curve.X_thresholds_, curve.y_thresholds_))
     starts = np.concatenate([[0], np.cumsum([x.size for x, _ in knots])])
     return Isotonic(np.concatenate([x for x, _ in knots]), np.concatenate([y for _, y in knots]), starts)
 
@@ -158,8 +158,8 @@ def fit_temperature(scores: Array, members: Array, weights: Array) -> Temperatur
         p = Temperature(unit * float(np.exp(log_temperature)))(scores)
         return -float(weights @ np.log(np.maximum(p[np.arange(truth.size), truth], np.finfo(float).tiny)))
 
-    found = minimize_scalar(loss, bounds=(-12.0, 12.0), method="bounded", options={"xatol": 1e-6})
-    return Temperature(unit * float(np.exp(found.x)))
+    optimum = minimize_scalar(loss, bounds=(-12.0, 12.0), method="bounded", options={"xatol": 1e-6})
+    return Temperature(unit * float(np.exp(optimum.x)))
 
 
 #: how each map is fitted: (scores (n, s), members (n, s), weights (n,)) -> the map

@@ -24,7 +24,7 @@ from ..run import NO_CHECKPOINT, Checkpoint, Run, silent
 from ..selection.cells import Cell, Group, Settings
 from ..states import floats, pack, unpack
 from ..trainers.smo import SMO
-from .base import _within_spread
+from .base import within_spread
 from .folded import FoldedModels, FoldedRows, folded_models
 from .methods import make_trainer
 from .validation import check_classes, class_weights
@@ -122,11 +122,11 @@ class Search:
         self.found[place] = cell
         state = pack(SavedCell(cell.scores, cell.sizes.astype(np.float64), cell.seconds))
         self.checkpoint.within(_name(self.cells[place])).keep(state)
-        done, seconds = sum(each is not None for each in self.found), perf_counter() - self.begun
-        left = seconds / max(done - self.recalled, 1) * (len(self.found) - done)
+        done, seconds = sum(cell_result is not None for cell_result in self.found), perf_counter() - self.begun
+        seconds_left = seconds / max(done - self.recalled, 1) * (len(self.found) - done)
         self.tell(
             f"{done} of {len(self.found)}: {_words(self.cells[place])}: score {cell.scores.mean():.4f}, "
-            f"{cell.sizes.mean():,.0f} support vectors; {seconds:.1f} s, {left:.0f} s left"
+            f"{cell.sizes.mean():,.0f} support vectors; {seconds:.1f} s, {seconds_left:.0f} s left"
         )
 
     def scored(self, group: Group, places: Sequence[int]) -> Iterator[Cell]:
@@ -202,14 +202,14 @@ class Search:
 def folded_rows(template: Any, samples: Samples) -> FoldedRows:
     """Return the rows with the weights of each fold; set the template's classes."""
     labelled = template._labelled(samples.y, samples.weights, whole=True)
-    trainer = _within_spread(make_trainer(template), labelled.goal)
+    trainer = within_spread(make_trainer(template), labelled.goal)
     weights = np.zeros((len(samples.splits), samples.y.size))
-    for fold, (own, (train, _)) in enumerate(zip(weights, samples.splits, strict=True)):
-        own[:] = np.bincount(train, minlength=own.size) * samples.weights
+    for fold, (fold_weights, (train, _)) in enumerate(zip(weights, samples.splits, strict=True)):
+        fold_weights[:] = np.bincount(train, minlength=fold_weights.size) * samples.weights
         if labelled.goal.n_classes:
-            check_fold(fold, template.classes_[np.unique(labelled.labels[own > 0])])
-            factors = class_weights(template.class_weight, template.classes_, samples.y[own > 0])
-            own *= factors[labelled.labels]
+            check_fold(fold, template.classes_[np.unique(labelled.labels[fold_weights > 0])])
+            factors = class_weights(template.class_weight, template.classes_, samples.y[fold_weights > 0])
+            fold_weights *= factors[labelled.labels]
     return FoldedRows(
         samples.X,
         labelled.labels,
@@ -234,12 +234,10 @@ def check_fold(fold: int, classes: Array) -> None:
 
 
 def _name(settings: Settings) -> str:
-    """Return the name of a cell in a checkpoint."""
     return _words(settings)
 
 
 def _words(settings: Settings) -> str:
-    """Return settings as text."""
     return ", ".join(f"{name} {_value(value)}" for name, value in settings.items())
 
 

@@ -212,9 +212,9 @@ def _shrunk_on_transformed_targets(model: Any, X: Matrix | None, y: Any, machine
         y = _transformed(model, y)
     if machine.held_out is not None:
         machine = replace(machine, held_out=(machine.held_out[0], _transformed(model, machine.held_out[1])))
-    whole = copy.copy(model)
-    whole.regressor = whole.regressor_ = _shrunk(model.regressor_, X, y, machine)
-    return whole
+    changed = copy.copy(model)
+    changed.regressor = changed.regressor_ = _shrunk(model.regressor_, X, y, machine)
+    return changed
 
 
 def _transformed(model: TransformedTargetRegressor, y: Any) -> Array:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY
 from inspect import signature
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
@@ -19,7 +20,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..clock import Deadline, check_time_limit
 from ..kernels import Array, Matrix
-from ..run import NO_CHECKPOINT, Checkpoint
+from ..parameters import Parameter, estimator, parameter
+from ..run import NO_CHECKPOINT, Checkpoint, silent
 from ..selection.cells import groups_of, results_table
 from ..selection.judge import check_scorer_name
 from ..text import warn_user
@@ -34,8 +36,69 @@ SEARCH_SHARE = 0.8
 #: the values of `kernels` and `gammas` that leave those of an estimator as they are
 DEFAULT_KERNELS, DEFAULT_GAMMAS = ("rbf",), ("scale",)
 
+#: the parameters of a search
+SEARCHED = {
+    "estimator": Parameter(
+        None,
+        "SlimSVC for SlimSVCCV, SlimSVR for SlimSVRCV",
+        """
+        Its other settings are used in all fits. None: one with its defaults. Full models trained by "smo" share their
+        work; with a budget, a tolerance, a calibration, another trainer or a limit of time or steps, each setting is
+        fitted by itself, as slowly as in `GridSearchCV`; `shared_` says which.""",
+    ),
+    "Cs": Parameter(10, "int or sequence of float", "The values of C, or so many of them from 0.01 to 1,000."),
+    "gammas": Parameter(
+        DEFAULT_GAMMAS,
+        'sequence of float or {"scale", "auto"}',
+        'The kernel widths. "scale" is computed once, from all rows. The default leaves that of the estimator.',
+    ),
+    "kernels": Parameter(
+        DEFAULT_KERNELS,
+        "sequence of str or callable",
+        "The kernels. The default leaves that of the estimator. A callable works, but its values take longer.",
+    ),
+    "epsilons": Parameter(None, "sequence of float", "The radii of the tube. None: that of the estimator."),
+    "cv": Parameter(
+        None, "int, splitter or iterable", "The folds, as in `GridSearchCV`. None: 5, stratified by class, not shuffled."
+    ),
+    "scoring": Parameter(
+        None,
+        "str or callable",
+        """
+        What is largest for the best setting: the name of one of scikit-learn's scorers, or a callable(estimator, X, y).
+        None: the share of correct labels, or R^2.""",
+    ),
+    "refit": Parameter(
+        True,
+        "bool or callable",
+        """
+        Whether the best setting is fitted to all rows. A callable gets `cv_results_` and returns the number of the cell
+        to choose, as in `GridSearchCV`.""",
+    ),
+    "time_limit": Parameter(
+        None,
+        "float",
+        """
+        The most seconds for the search and the last fit. The best of the settings scored by then is chosen, with a
+        warning.""",
+    ),
+    "checkpoint": Parameter(
+        None,
+        "str, path-like or (path, seconds)",
+        """
+        A file in which scores are saved. After a crash, the same call of `fit` continues from it. It is deleted at the
+        end.""",
+    ),
+    "verbose": Parameter(False, "bool", "Print each score, and how long the rest will take."),
+}
 
-def _best_has(name: str) -> Callable[[Any], bool]:
+
+def searched(name: str) -> Any:
+    """Return the field of a parameter of a search."""
+    return parameter(name, SEARCHED)
+
+
+def best_has(name: str) -> Callable[[Any], bool]:
     """Return a check that the best estimator, or before `fit` the given one, has a method."""
 
     def check(choice: Any) -> bool:
@@ -45,24 +108,44 @@ def _best_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class _Choice(MetaEstimatorMixin, BaseEstimator):
+@estimator
+class GridChoice(MetaEstimatorMixin, BaseEstimator):
     """What both have in common: the search over a grid, and predictions of the best estimator."""
 
-    #: the estimator if none is given
-    _default: type
-    #: the parameters with one list of values each
-    epsilons: Any = None
+    estimator: Any = searched("estimator")
+    _: KW_ONLY
+    Cs: int | Sequence[float] = searched("Cs")
+    gammas: Sequence[float | str] = searched("gammas")
+    kernels: Sequence[str | Callable[..., Array]] = searched("kernels")
+    cv: Any = searched("cv")
+    scoring: str | Callable[..., float] | None = searched("scoring")
+    refit: bool | Callable[[dict[str, Any]], int] = searched("refit")
+    time_limit: float | None = searched("time_limit")
+    checkpoint: Any = searched("checkpoint")
+    verbose: bool = searched("verbose")
 
-    def _given(self) -> Any:
-        """Return the estimator whose settings are used."""
-        return self._default() if self.estimator is None else self.estimator
+    def fit(self, X: Matrix, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Score all settings by cross-validation, and fit the best one to all rows.
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]) -> Any:
-        """Score the grid, choose the best cell, and fit it to all rows."""
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            The rows; the kernel matrix of all of them for kernel="precomputed".
+        y : array-like of shape (n_samples,)
+            Their labels or values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Multiplies C by row in training, and weights the scores, as in `GridSearchCV`.
+        **params : dict
+            `groups` for the splitter; with metadata routing, what splitter and scorer ask for.
+
+        Returns
+        -------
+        self : SlimSVCCV or SlimSVRCV
+            The fitted estimator.
+        """
         check_time_limit(self.time_limit)
-        deadline = Deadline(self.time_limit)
-        template = self._template()
-        groups = groups_of(self.Cs, *self._widths(template), self.epsilons)
+        deadline, template = Deadline(self.time_limit), self._template()
+        groups = groups_of(self.Cs, *self._widths(template), getattr(self, "epsilons", None))
         splits_with, score_with = self._routed(sample_weight, params)
         given_X = X
         X, y = training_rows(template, X, y, least=2)
@@ -73,30 +156,20 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
             )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         _check_no_negative(weights)
-        cv = check_cv(self.cv, y, classifier=template._labels_are == "classes")
-        splits: list[Split] = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(X, y, **splits_with)]
-        splits = [tuple(np.flatnonzero(side) if side.dtype == bool else side for side in each) for each in splits]  # type: ignore[misc]
-        if not splits:
-            raise ValueError(f"cv={self.cv!r} gives no folds; give 5, say")
-        scorer = self._scorer()
-        samples = Samples(template, X, y, weights, sample_weight is not None, splits, scorer, score_with)
+        splits = self._splits(X, y, template, splits_with)
+        samples = Samples(template, X, y, weights, sample_weight is not None, splits, self._scorer(), score_with)
         share = SEARCH_SHARE if self.refit is not False else 1.0
+        tell = self._tell if self.verbose else silent
         interrupted = False
         with self._saved(samples) as checkpoint:
-            search = Search(
-                samples,
-                groups,
-                deadline=deadline.share(share),
-                checkpoint=checkpoint,
-                tell=self._tell if self.verbose else _quiet,
-            )
+            search = Search(samples, groups, deadline=deadline.share(share), checkpoint=checkpoint, tell=tell)
             try:
                 search.run()
             except KeyboardInterrupt:
                 if all(cell is None for cell in search.found):
                     raise
                 interrupted = True
-            self._keep(search, splits, template)
+            self._keep(search, template)
         if interrupted:
             raise Interrupted(self)
         if self.refit is not False:
@@ -105,24 +178,34 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
             place_and_seconds(self.checkpoint)[0].unlink(missing_ok=True)
         return self
 
+    def _given(self) -> Any:
+        """Return the estimator whose settings are used."""
+        return self._kind() if self.estimator is None else self.estimator
+
     def _template(self) -> Any:
         """Return a copy of the estimator without states of its own."""
         given = self._given()
-        if not isinstance(given, self._default):
+        if not isinstance(given, self._kind):
             raise ValueError(
-                f"estimator must be a {self._default.__name__}, which {type(self).__name__} fits, not {given!r}; put "
+                f"estimator must be a {self._kind.__name__}, which {type(self).__name__} fits, not {given!r}; put "
                 f"{type(self).__name__} at the end of a Pipeline to scale rows first"
             )
         template = clone(given)
         check_settings(template)
-        quiet: dict[str, Any] = {"verbose": False, "checkpoint": None, "warm_start": False}
-        return template.set_params(**{name: value for name, value in quiet.items() if hasattr(template, name)})
+        return template.set_params(verbose=False, checkpoint=None, warm_start=False)
 
     def _widths(self, template: Any) -> tuple[Any, Any]:
         """Return kernels and gammas; by default an estimator keeps its own."""
         kernels = [template.kernel] if _same(self.kernels, DEFAULT_KERNELS) else self.kernels
-        gammas = [template.gamma] if _same(self.gammas, DEFAULT_GAMMAS) else self.gammas
-        return kernels, gammas
+        return kernels, [template.gamma] if _same(self.gammas, DEFAULT_GAMMAS) else self.gammas
+
+    def _splits(self, X: Matrix, y: Array, template: Any, arguments: dict[str, Any]) -> list[Split]:
+        """Return the row numbers of each fold."""
+        cv = check_cv(self.cv, y, classifier=template._labels_are == "classes")
+        sides = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(X, y, **arguments)]
+        if not sides:
+            raise ValueError(f"cv={self.cv!r} gives no folds; give 5, say")
+        return [tuple(np.flatnonzero(side) if side.dtype == bool else side for side in each) for each in sides]  # type: ignore[misc]
 
     def _scorer(self) -> Any:
         """Return the scorer; None for the estimator's own score."""
@@ -158,12 +241,12 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         MetadataRouter
             The routing, as of `LogisticRegressionCV`.
         """
+        classes = self._kind is SlimSVC
         router = MetadataRouter(owner=self).add_self_request(self)
-        cv = check_cv(self.cv, classifier=self._default is SlimSVC)
-        router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-        scorer = self._scorer() or get_scorer("accuracy" if self._default is SlimSVC else "r2")
+        mapping = MethodMapping().add(caller="fit", callee="split")
+        router.add(splitter=check_cv(self.cv, classifier=classes), method_mapping=mapping)
         mapping = MethodMapping().add(caller="fit", callee="score").add(caller="score", callee="score")
-        return router.add(scorer=scorer, method_mapping=mapping)
+        return router.add(scorer=self._scorer() or get_scorer("accuracy" if classes else "r2"), method_mapping=mapping)
 
     @contextmanager
     def _saved(self, samples: Samples) -> Iterator[Checkpoint]:
@@ -172,10 +255,8 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
             yield NO_CHECKPOINT
             return
         identity = identity_of(samples.template, samples.X, samples.y, samples.weights)
-        # these differ from cell to cell
-        identity["settings"] = {
-            name: value for name, value in identity["settings"].items() if name not in ("C", "gamma", "kernel", "epsilon")
-        }
+        for name in ("C", "gamma", "kernel", "epsilon"):  # these differ from cell to cell
+            identity["settings"].pop(name, None)
         folds = [np.asarray(side, dtype=np.int64) for split in samples.splits for side in split]
         identity["settings"] |= {"folds": fingerprint(np.empty((0, 1)), *folds), "scoring": repr(self.scoring)}
         file = CheckpointFile.opened(self.checkpoint, identity, seed_of(0))
@@ -185,28 +266,27 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
     def _tell(self, words: str) -> None:
         print(f"[{type(self).__name__}] {words}", flush=True)
 
-    def _keep(self, search: Search, splits: Sequence[Split], template: Any) -> None:
+    def _keep(self, search: Search, template: Any) -> None:
         """Set the results of a search; raise TimeoutError if not one cell is complete."""
-        complete = sum(cell is not None for cell in search.found)
+        complete, folds = sum(cell is not None for cell in search.found), len(search.samples.splits)
         if not complete:
             raise TimeoutError(
-                f"time_limit={self.time_limit:g} ended the search before all {len(splits)} folds of one value of C were "
+                f"time_limit={self.time_limit:g} ended the search before all {folds} folds of one value of C were "
                 "complete; give more time, fewer folds or fewer rows"
             )
-        table = results_table(search.cells, search.found, len(splits))
         if complete < len(search.found) and search.deadline.over:
             warn_user(
                 f"time_limit={self.time_limit:g} ended the search after {complete} of {len(search.found)} settings; the "
                 "best of these is chosen. Give more time or fewer values",
                 ConvergenceWarning,
             )
-        self.cv_results_, self.n_splits_ = table, len(splits)
+        self.cv_results_, self.n_splits_ = results_table(search.cells, search.found, folds), folds
         self.shared_ = search.separately is None
         self.n_kernel_evals_ = search.meter.evaluations
-        self.n_features_in_ = template.n_features_in_
-        if hasattr(template, "feature_names_in_"):
-            self.feature_names_in_ = template.feature_names_in_
-        self._choose(table)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(template, name):
+                setattr(self, name, getattr(template, name))
+        self._choose(self.cv_results_)
 
     def _choose(self, table: dict[str, Any]) -> None:
         """Set the best cell: the one with the best mean score, or the one that `refit` names."""
@@ -225,13 +305,12 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         self.C_, self.kernel_ = self.best_params_["C"], self.best_params_["kernel"]
 
     def _fit_best(self, X: Any, y: Any, sample_weight: Any, deadline: Deadline) -> None:
-        """Fit the best cell to all rows."""
         best = clone(self._given()).set_params(**self.best_params_)
-        own = best.time_limit
+        limit = best.time_limit
         if deadline.left is not None:
-            best.set_params(time_limit=deadline.left if own is None else min(own, deadline.left))
+            best.set_params(time_limit=deadline.left if limit is None else min(limit, deadline.left))
         best.fit(X, y, sample_weight)
-        self.best_estimator_ = best.set_params(time_limit=own)
+        self.best_estimator_ = best.set_params(time_limit=limit)
         self.gamma_ = getattr(best.model_.kernel, "gamma", None)
 
     def _best(self) -> Any:
@@ -241,18 +320,7 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
         return self.best_estimator_
 
     def predict(self, X: Matrix) -> Array:
-        """Return the predictions of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The labels or values.
-        """
+        """Return the labels or values that the best estimator predicts, (n_samples,)."""
         return self._best().predict(X)
 
     def score(self, X: Matrix, y: Any, **params: Any) -> float:
@@ -279,8 +347,8 @@ class _Choice(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: those of the estimator for its input."""
-        tags, given = super().__sklearn_tags__(), self._given().__sklearn_tags__()
-        tags.input_tags = given.input_tags
+        tags = super().__sklearn_tags__()
+        tags.input_tags = self._given().__sklearn_tags__().input_tags
         return tags
 
 
@@ -296,7 +364,6 @@ def _takes_weights(scorer: Any) -> bool:
 
 
 def _routes() -> bool:
-    """Return whether scikit-learn's metadata routing is on."""
     return bool(get_config()["enable_metadata_routing"])
 
 
@@ -304,43 +371,13 @@ def _same(given: Any, default: tuple[str, ...]) -> bool:
     return isinstance(given, tuple) and given == default
 
 
-def _quiet(_: str) -> None:
-    """Say nothing."""
-
-
-class SlimSVCCV(ClassifierMixin, _Choice):
+@estimator
+class SlimSVCCV(ClassifierMixin, GridChoice):
     """SlimSVC with C, gamma and the kernel chosen by cross-validation.
 
-    It does what `GridSearchCV(SlimSVC(), {"C": ..., "gamma": ..., "kernel": ...})` does, in less time where values of C are
-    many and close to each other: all folds and all values of C share the kernel values of a gamma, and each solution starts
-    from that of the next smaller C. The models are those of separate fits, to within `tol`.
-
-    Parameters
-    ----------
-    estimator : SlimSVC, default=None
-        Its other settings are used in all fits. None: `SlimSVC()`. Full models trained by "smo" share their work; with a
-        budget, a tolerance, a calibration, another trainer or a limit of time or steps, each setting is fitted by itself,
-        as slowly as in `GridSearchCV`; `shared_` says which.
-    Cs : int or sequence of float, default=10
-        The values of C, or so many of them from 0.01 to 1,000.
-    gammas : sequence of float or {"scale", "auto"}, default=("scale",)
-        The kernel widths. "scale" is computed once, from all rows. The default leaves that of the estimator.
-    kernels : sequence of str or callable, default=("rbf",)
-        The kernels. The default leaves that of the estimator. A callable works, but its values take longer.
-    cv : int, splitter or iterable, default=None
-        The folds, as in `GridSearchCV`. None: 5, stratified.
-    scoring : str or callable, default=None
-        What is largest for the best setting: the name of one of scikit-learn's scorers, or a callable(estimator, X, y).
-        None: the share of correct labels.
-    refit : bool or callable, default=True
-        Whether the best setting is fitted to all rows. A callable gets `cv_results_` and returns the number of the cell to
-        choose, as in `GridSearchCV`.
-    time_limit : float, default=None
-        The most seconds for the search and the last fit. The best of the settings scored by then is chosen, with a warning.
-    checkpoint : str or path-like, or (path, seconds), default=None
-        A file in which scores are saved. After a crash, the same call of `fit` continues from it. It is deleted at the end.
-    verbose : bool, default=False
-        Print each score, and how long the rest will take.
+    It does what `GridSearchCV(SlimSVC(), {"C": ..., "gamma": ..., "kernel": ...})` does, in less time: all folds and all
+    values of C share the kernel values of a gamma, and each solution starts from those of smaller C. The models are those
+    of separate fits, to within `tol`.
 
     Attributes
     ----------
@@ -380,127 +417,32 @@ class SlimSVCCV(ClassifierMixin, _Choice):
     True
     """
 
-    _default = SlimSVC
-
-    def __init__(
-        self,
-        estimator: SlimSVC | None = None,
-        *,
-        Cs: int | Sequence[float] = 10,
-        gammas: Sequence[float | str] = DEFAULT_GAMMAS,
-        kernels: Sequence[str | Callable[..., Array]] = DEFAULT_KERNELS,
-        cv: Any = None,
-        scoring: str | Callable[..., float] | None = None,
-        refit: bool | Callable[[dict[str, Any]], int] = True,
-        time_limit: float | None = None,
-        checkpoint: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.estimator = estimator
-        self.Cs = Cs
-        self.gammas = gammas
-        self.kernels = kernels
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-
-    def fit(self, X: Matrix, y: Any, sample_weight: Any = None, **params: Any) -> SlimSVCCV:
-        """Score all settings by cross-validation, and fit the best one to all rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows; the kernel matrix of all of them for kernel="precomputed".
-        y : array-like of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies C by row in training, and weights the scores, as in `GridSearchCV`.
-        **params : dict
-            `groups` for the splitter; with metadata routing, what splitter and scorer ask for.
-
-        Returns
-        -------
-        self : SlimSVCCV
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight, params)
+    _kind = SlimSVC
 
     @property
     def classes_(self) -> Array:
         """The labels, sorted."""
         return self._best().classes_
 
-    @available_if(_best_has("decision_function"))
+    @available_if(best_has("decision_function"))
     def decision_function(self, X: Matrix) -> Array:
-        """Return the scores of the best estimator, as `SlimSVC.decision_function` does.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_classes * (n_classes - 1) / 2)
-            The scores.
-        """
+        """Return the scores of the best estimator, as `SlimSVC.decision_function` does."""
         return self._best().decision_function(X)
 
-    @available_if(_best_has("predict_proba"))
+    @available_if(best_has("predict_proba"))
     def predict_proba(self, X: Matrix) -> Array:
-        """Return the probabilities of the best estimator; only with `calibration`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            The probabilities.
-        """
+        """Return the probabilities of the best estimator, (n_samples, n_classes); only with `calibration`."""
         return self._best().predict_proba(X)
 
-    @available_if(_best_has("predict_log_proba"))
+    @available_if(best_has("predict_log_proba"))
     def predict_log_proba(self, X: Matrix) -> Array:
-        """Return the logarithms of the probabilities of the best estimator; only with `calibration`.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            The logarithms.
-        """
+        """Return the logarithms of the probabilities of the best estimator; only with `calibration`."""
         return self._best().predict_log_proba(X)
 
 
-class SlimSVRCV(RegressorMixin, _Choice):
+@estimator
+class SlimSVRCV(RegressorMixin, GridChoice):
     """SlimSVR with C, gamma, epsilon and the kernel chosen by cross-validation, as in `SlimSVCCV`.
-
-    Parameters
-    ----------
-    estimator : SlimSVR, default=None
-        Its other settings are used in all fits. None: `SlimSVR()`.
-    Cs : int or sequence of float, default=10
-        The values of C, or so many of them from 0.01 to 1,000.
-    gammas, kernels : sequence
-        As in `SlimSVCCV`.
-    epsilons : sequence of float, default=None
-        The radii of the tube. None: that of the estimator.
-    cv : int, splitter or iterable, default=None
-        The folds. None: 5, without shuffling.
-    scoring : str or callable, default=None
-        As in `SlimSVCCV`. None: R^2.
-    refit, time_limit, checkpoint, verbose
-        As in `SlimSVCCV`.
 
     Attributes
     ----------
@@ -521,57 +463,11 @@ class SlimSVRCV(RegressorMixin, _Choice):
     True
     """
 
-    _default = SlimSVR
+    _kind = SlimSVR
 
-    def __init__(
-        self,
-        estimator: SlimSVR | None = None,
-        *,
-        Cs: int | Sequence[float] = 10,
-        gammas: Sequence[float | str] = DEFAULT_GAMMAS,
-        kernels: Sequence[str | Callable[..., Array]] = DEFAULT_KERNELS,
-        epsilons: Sequence[float] | None = None,
-        cv: Any = None,
-        scoring: str | Callable[..., float] | None = None,
-        refit: bool | Callable[[dict[str, Any]], int] = True,
-        time_limit: float | None = None,
-        checkpoint: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.estimator = estimator
-        self.Cs = Cs
-        self.gammas = gammas
-        self.kernels = kernels
-        self.epsilons = epsilons
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-
-    def fit(self, X: Matrix, y: Any, sample_weight: Any = None, **params: Any) -> SlimSVRCV:
-        """Score all settings by cross-validation, and fit the best one to all rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows; the kernel matrix of all of them for kernel="precomputed".
-        y : array-like of shape (n_samples,)
-            Their target values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Multiplies C by row in training, and weights the scores.
-        **params : dict
-            `groups` for the splitter; with metadata routing, what splitter and scorer ask for.
-
-        Returns
-        -------
-        self : SlimSVRCV
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight, params)
+    _: KW_ONLY
+    epsilons: Sequence[float] | None = searched("epsilons")
 
     def _choose(self, table: dict[str, Any]) -> None:
-        """Set the best cell."""
         super()._choose(table)
         self.epsilon_ = self.best_params_.get("epsilon", self._given().epsilon)

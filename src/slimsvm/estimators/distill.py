@@ -18,10 +18,9 @@ from ..importers.around import make_scaler, resolve_scale
 from ..kernels import Array
 from ..tables.preparation import is_table, table_preparation
 from ..text import short, warn_user
-from .near_rows import rows_near
 from .svc import SlimSVC
 from .svr import SlimSVR, in_units_of
-from .teachers import Softener, Teacher, folds_of, out_of_fold
+from .teachers import Softener, Teacher, folds_of, out_of_fold, rows_near
 from .validation import seed_of
 
 #: students are compared on one fold of FOLDS, and on more folds until there are ENOUGH_ROWS validation rows. More of them:
@@ -29,7 +28,7 @@ from .validation import seed_of
 FOLDS, ENOUGH_ROWS = 5, 2000
 #: standard errors by which a student of the teacher must be better than that of labels: LIKELY where the teacher is better
 #: by CLEARLY, else UNLIKELY; and the difference at which no more folds are used. Higher: the labels are kept more often
-LIKELY, UNLIKELY, CLEARLY, DECIDED = 0.5, 1.5, 2.0, 3.0
+LIKELY, UNLIKELY, CLEARLY, DECIDED = 1.0, 2.0, 2.0, 3.0
 #: the weights of the teacher's targets beside the labels that are tried, for classes and for values
 SHARES = {True: (0.25, 0.5), False: (0.5, 1.0)}
 #: students of all rows, of which the one most like the teacher is returned: some begin in a poor place. More: more time
@@ -75,8 +74,8 @@ def distill(
 
     The student is fitted to the labels, to the teacher's probabilities or values, or to a mean of both, and also to rows
     made near the given ones, which the teacher labels. Validation rows decide which of these is kept: the labels alone,
-    unless another student is better by more than half a standard error of the difference, or by more than one and a half
-    where the teacher itself is not clearly better. A teacher's outputs for rows of its own training say little more than
+    unless another student is better by more than one standard error of the difference, or by more than two where the
+    teacher itself is not clearly better. A teacher's outputs for rows of its own training say little more than
     their labels do, so those used are of clones that were trained without the row.
 
     Parameters
@@ -223,6 +222,7 @@ class _Lesson:
     teacher: Teacher  # labels made rows
     softener: Softener
     targets: Array  # (n, k) probabilities or (n,) values; NaN: the label alone
+    judged: Array  # targets of the validation rows
     losses: Array  # of the teacher on the validation rows
 
     @classmethod
@@ -247,7 +247,14 @@ class _Lesson:
         if rows.truth and rows.answers is None and not rows.cloned:
             judged = _softened(teacher, softener, _safe_indexing(rows.X, validation))
         losses = _losses(judged, rows.labels[validation], rows)
-        return cls(rows, train, validation, teacher, softener, targets, losses)
+        return cls(rows, train, validation, teacher, softener, targets, judged, losses)
+
+    def disagreement(self, predicted: Array) -> Array:
+        """Return the loss of predictions for validation rows by the teacher, who is less noisy than labels; NaN without."""
+        classes = self.rows.teacher.classes
+        if classes is None:
+            return _losses(predicted, self.judged, self.rows)
+        return np.asarray(1 - self.judged[np.arange(predicted.size), np.searchsorted(classes, predicted)])
 
 
 @dataclass
@@ -261,6 +268,7 @@ class _Trial:
     deadline: Deadline
     verbose: bool
     losses: dict[str, list[Array]] = field(default_factory=dict)
+    disagreements: dict[str, list[Array]] = field(default_factory=dict)
     lessons: list[_Lesson] = field(default_factory=list)
 
     def best(self) -> Any:
@@ -274,10 +282,10 @@ class _Trial:
             fits = 2 * (len(splits) - number) + len(left)
             for place, name in enumerate([PLAIN, *left]):
                 self._try(name, lesson, fits - place)
-            left = sorted((name for name in left if name in self.losses), key=self._error)[: 2 if number == 0 else 1]
-            if number > 0 and left and abs(self._advantage(left[0])) > DECIDED:
+            left = sorted((name for name in left if name in self.losses), key=self._advantage)[-2 if number == 0 else -1 :]
+            if number > 0 and left and abs(self._advantage(left[-1])) > DECIDED:
                 break
-        kept = left[0] if left and self._advantage(left[0]) > self._needed() else PLAIN
+        kept = left[-1] if left and self._advantage(left[-1]) > (LIKELY if self._trusted else UNLIKELY) else PLAIN
         fitted = self._final(kept)
         fitted.distillation_ = self._result(kept)
         return fitted
@@ -304,15 +312,19 @@ class _Trial:
         return [f"teacher {share:g}{form}" for form in ([""] if issparse(self.rows.X) else [MADE, ""]) for share in shares]
 
     def _advantage(self, name: str) -> float:
-        """Return by how many standard errors a student's error is below that of labels."""
-        count = len(self.losses[name])
-        off = np.concatenate(self.losses[PLAIN][:count]) - np.concatenate(self.losses[name])
-        return _in_standard_errors(*self._mean_and_error(off))
+        """Return by how many standard errors a student is better than that of labels.
 
-    def _needed(self) -> float:
-        """Return the advantage for which a student of the teacher is kept: less, where the teacher is clearly better."""
+        A trusted teacher is asked too: its outputs for rows that it has not seen have less noise than labels have.
+        """
+        tables = [self.losses, *[self.disagreements] * self._trusted]
+        off = [np.concatenate(table[PLAIN][: len(table[name])]) - np.concatenate(table[name]) for table in tables]
+        return _in_standard_errors(*self._mean_and_error(np.mean(off, axis=0)))
+
+    @property
+    def _trusted(self) -> bool:
+        """Whether the teacher is clearly better than the student of labels."""
         off = np.concatenate(self.losses[PLAIN]) - np.concatenate([lesson.losses for lesson in self.lessons])
-        return LIKELY if _in_standard_errors(*self._mean_and_error(off)) > CLEARLY else UNLIKELY
+        return _in_standard_errors(*self._mean_and_error(off)) > CLEARLY
 
     def _whole(self) -> _Lesson:
         """Return the lesson of all rows: the teacher's outputs of the rows that clones have not seen."""
@@ -329,8 +341,10 @@ class _Trial:
             return
         fitted = self._fitted(lesson, lesson.train, name, left)
         predicted = fitted.predict(_safe_indexing(self.rows.X, lesson.validation))
-        found = _losses(predicted, self.rows.labels[lesson.validation], self.rows)
-        self.losses.setdefault(name, []).append(found)
+        losses = _losses(predicted, self.rows.labels[lesson.validation], self.rows)
+        self.losses.setdefault(name, []).append(losses)
+        by_teacher = lesson.disagreement(np.asarray(predicted))
+        self.disagreements.setdefault(name, []).append(np.where(np.isnan(by_teacher), losses, by_teacher))
         if self.verbose:
             print(f"{name}: error {self._error(name):.4g} (teacher {self._teacher_error():.4g})")
 
@@ -372,7 +386,6 @@ class _Trial:
         return [] if made is None else [made]
 
     def _weights(self, count: int) -> Array:
-        """Return the weights of the validation rows of the first folds."""
         return np.concatenate([self.rows.weights[lesson.validation] for lesson in self.lessons[:count]])
 
     def _error(self, name: str) -> float:
@@ -406,9 +419,9 @@ def _in_standard_errors(mean: float, error: float) -> float:
 def _mixed(rows: _Rows, targets: Array, labels: Array, share: float) -> Array:
     """Return targets of rows: labels, and the teacher's with this share."""
     classes = rows.teacher.classes
-    own = labels if classes is None else (labels[:, None] == classes).astype(np.float64)
-    both = (1 - share) * own + share * targets
-    return np.where(np.isnan(both), own, both)
+    truth = labels if classes is None else (labels[:, None] == classes).astype(np.float64)
+    both = (1 - share) * truth + share * targets
+    return np.where(np.isnan(both), truth, both)
 
 
 def _known(outputs: Array) -> Array:
@@ -445,12 +458,11 @@ def _losses(predicted: Array, labels: Array, rows: _Rows) -> Array:
     classes = rows.teacher.classes
     if classes is None:
         return np.asarray(np.square(predicted - labels) / (np.var(rows.labels) or 1.0))
-    found = classes[predicted.argmax(axis=1)] if predicted.ndim == 2 else predicted
-    return np.asarray(found != labels, dtype=np.float64)
+    classes_found = classes[predicted.argmax(axis=1)] if predicted.ndim == 2 else predicted
+    return np.asarray(classes_found != labels, dtype=np.float64)
 
 
 def _stacked(X: Any, more: Any) -> Any:
-    """Return rows of both."""
     if issparse(X):
         return sparse_vstack([X, more]).tocsr()
     if isinstance(X, np.ndarray):

@@ -25,7 +25,7 @@ class PlacedModel:
     points: PlacedPoints
 
 
-def outputs_there(estimator: Any, X: Matrix, most: int = MOST_PLACED) -> Array:
+def outputs_on_device(estimator: Any, X: Matrix, most: int = MOST_PLACED) -> Array:
     """Return the outputs of checked rows, (n, q), by the estimator's device. The points go with the estimator.
 
     Models with more than `most` coefficients are not kept there.
@@ -112,13 +112,13 @@ def rows_equal_to(points: Matrix, X: Matrix) -> Array | None:
 
 def equal_rows(points: Matrix, X: Matrix) -> Array:
     """Return for each point the number of the first row that equals it, or -1."""
-    wanted, found = [_bytes_of(points, number) for number in range(points.shape[0])], dict[bytes, int]()
+    wanted, numbers = [_bytes_of(points, number) for number in range(points.shape[0])], dict[bytes, int]()
     names = set(wanted)
     for number in _candidates(points, X):
         name = _bytes_of(X, number)
         if name in names:
-            found.setdefault(name, int(number))
-    return np.array([found.get(name, -1) for name in wanted], dtype=np.intp)
+            numbers.setdefault(name, int(number))
+    return np.array([numbers.get(name, -1) for name in wanted], dtype=np.intp)
 
 
 def _candidates(points: Matrix, X: Matrix) -> Array:

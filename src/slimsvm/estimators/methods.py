@@ -81,11 +81,11 @@ def _settings_in(value: Any, prefix: str) -> dict[str, Any]:
     """Return the settings of an instance by their full names; none for a name."""
     if not _is_settings(value):
         return {}
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for field in dataclasses.fields(value):
         inner = getattr(value, field.name)
-        found |= {prefix + field.name: inner} | _settings_in(inner, f"{prefix}{field.name}__")
-    return found
+        settings |= {prefix + field.name: inner} | _settings_in(inner, f"{prefix}{field.name}__")
+    return settings
 
 
 def _instance(name: str, value: Any) -> Any:
@@ -114,8 +114,8 @@ def _changed(name: str, settings: Any, changes: dict[str, Any]) -> Any:
         else:
             direct[field] = value
     settings = dataclasses.replace(settings, **direct)
-    for field, some in inner.items():
-        part = _changed(f"{name}__{field}", getattr(settings, field), some)
+    for field, inner_changes in inner.items():
+        part = _changed(f"{name}__{field}", getattr(settings, field), inner_changes)
         settings = dataclasses.replace(settings, **{field: part})
     return settings
 

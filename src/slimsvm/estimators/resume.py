@@ -37,7 +37,7 @@ from ..trainers.frames.online import OnlineTrainer
 from .streams import Stream
 
 #: the version of the states in a file; raised when a method's states change
-FORMAT = 5
+FORMAT = 6
 #: rows that are hashed at a time
 HASHED_ROWS = 1 << 14
 #: parameters that may differ between the run that wrote a checkpoint and the run that continues
@@ -226,13 +226,12 @@ def fingerprint(X: Matrix, *columns: Array) -> str:
     parts: list[Any] = [X.data, X.indices, X.indptr] if issparse(X) else [X]
     for part in (*parts, *columns):
         digest.update(f"{part.dtype.str}{part.shape}".encode())
-        for some in blocks(part.shape[0], HASHED_ROWS):
-            digest.update(np.ascontiguousarray(part[some]).data)
+        for block in blocks(part.shape[0], HASHED_ROWS):
+            digest.update(np.ascontiguousarray(part[block]).data)
     return digest.hexdigest()
 
 
 def _words(value: Any) -> str:
-    """Return a setting as text that is the same in every process."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         inner = {field.name: _words(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return f"{type(value).__name__}({inner})"

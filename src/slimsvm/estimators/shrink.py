@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import issparse
@@ -29,17 +29,21 @@ from ..selection.judge import Baseline
 from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
+from ..tables.code import c_bytes_of
+from ..tables.folding import ColumnScaling, are_scalers
+from ..tables.reading import flattened, preparation_of
 from ..text import warn_user
-from .base import KernelMachine
+from .base import KernelMachine, allowed_error, shrinks, within_spread
 from .calibrating import calibration_models, keep_calibration
 from .fitted import equal_rows
 from .machines import imported, unfitted
-from .methods import check_goal, check_kernel, finite_cost, make_reducer, names_where
+from .methods import check_goal, check_kernel, finite_cost, make_reducer, make_trainer, names_where
 from .validation import (
     check_classes,
     check_costs,
     check_settings,
     class_weights,
+    keep_range,
     prediction_rows,
     seed_of,
     training_rows,
@@ -65,7 +69,13 @@ def baseline_of(model: Any, source: Imported, selection: Selection, weights: Arr
         return Baseline(judge.judged(problem, source.model), "the validation rows given")
     if not was_trained_on(source.model, problem.X):
         return Baseline(judge.judged(problem, source.model), "rows that it was not trained on")
-    baseline = judge.refitted(problem, _refitted(_like(model, source), source, problem, weights))
+    like = _like(model, source)
+    trainer = make_trainer(like) if isinstance(like, KernelMachine) else None
+    if trainer is not None and not shrinks(like, trainer):  # as `fit` with a tolerance does
+        trainer = within_spread(trainer, problem.goal)
+        judging = selection.on(problem.run.share(0.5))  # the rest of the time is for the small models
+        return cast(Baseline, judging.baseline(trainer, allowed_error(trainer, like, selection))[0])
+    baseline = judge.refitted(problem, _refitted(like, source, problem, weights))
     return baseline if selection.follow else replace(baseline, models=())
 
 
@@ -133,7 +143,6 @@ def synthetic_rows(model: Expansion, rng: np.random.Generator) -> Matrix:
 
 
 def _neighbours(points: Matrix, chosen: Array, rng: np.random.Generator) -> Array:
-    """Return for each chosen point one of its nearest neighbours."""
     count = min(NEIGHBOURS, points.shape[0] - 1)
     near = NearestNeighbors(n_neighbors=count).fit(points).kneighbors(return_distance=False)
     return near[chosen, rng.integers(count, size=chosen.size)]
@@ -156,10 +165,7 @@ class Surroundings:
 
     def within(self, pipeline: Pipeline, X: Any) -> Surroundings:
         """Return the surroundings of the last step of a Pipeline."""
-        steps = self.steps
-        raw = X if steps.raw is None else steps.raw
-        tables = scaler_tables([step for _, step in pipeline.steps[:-1]]).behind(steps.scaler)
-        return replace(self, steps=Around(lambda last: steps.deployed(ending_in(pipeline, last)), raw, tables))
+        return replace(self, steps=around_of(pipeline, X, self.steps))
 
 
 @dataclass(frozen=True)
@@ -181,8 +187,8 @@ class Shrinking:
         source = imported(model)
         if "calibration" in self.settings and not source.goal.n_classes:
             raise ValueError(f"calibration makes probabilities of classes, but a {type(model).__name__} has no classes")
-        kept = {"reducer": Slim(metric="fixed")} if self._keeps_to_libsvm(model) else {}
-        small = unfitted(source, **(self.settings | kept))
+        libsvm_settings = {"reducer": Slim(metric="fixed")} if self._keeps_to_libsvm(model) else {}
+        small = unfitted(source, **(self.settings | libsvm_settings))
         check_settings(small)
         for words in source.lost:
             warn_user(words)
@@ -192,15 +198,15 @@ class Shrinking:
         if source.goal.n_classes:
             small.classes_ = source.classes
         selection = self._selection(small, source, X, y)
-        whole = selection.problem.run.limited(small.time_limit)
-        selection = selection.on(whole.share(1 / (1 + calibration_models(small, selection))))
+        limited = selection.problem.run.limited(small.time_limit)
+        selection = selection.on(limited.share(1 / (1 + calibration_models(small, selection))))
         baseline = None
         if small.tolerance is not None and (y is not None or source.goal.n_classes):
             baseline = baseline_of(model, source, selection, self.sample_weight)
         small.model_, small.path_ = selection.select(source.model, small.tolerance, baseline)
         small.goal_ = selection.goal_of(small.model_, source.model) if source.goal.n_classes else source.goal
         if source.goal.n_classes:
-            keep_calibration(small, selection.on(whole).aimed_at(small.goal_), None, np.inf, full=source.model)
+            keep_calibration(small, selection.on(limited).aimed_at(small.goal_), None, np.inf, full=source.model)
         small.n_kernel_evals_, small.n_iter_ = selection.problem.home.meter.evaluations, 0
         small.status_ = _status_of(model) if small.path_ is None else small.path_.status
         return small
@@ -213,8 +219,10 @@ class Shrinking:
             X = synthetic_rows(source.model, np.random.default_rng(seed))
         elif y is None:
             X = prediction_rows(small, X)
+            keep_range(small, X)
         else:
             X, y = training_rows(small, X, y, reset=False, least=2)
+            keep_range(small, X)
         source.model.kernel.check_rows(X)
         if small.tolerance is not None or Budget.of(small.budget).given:
             check_kernel(reducer, source.model.kernel)
@@ -260,6 +268,13 @@ class Shrinking:
         return both, labels, weights, np.append(kept, np.arange(-count, 0)), count
 
 
+def around_of(pipeline: Pipeline, X: Any, outside: Around = ALONE) -> Around:
+    """Return the steps of a Pipeline before its last one, for budgets; X are rows before them."""
+    raw = X if outside.raw is None else outside.raw
+    tables = scaler_tables([step for _, step in pipeline.steps[:-1]]).behind(outside.scaler)
+    return Around(lambda last: outside.deployed(ending_in(pipeline, last)), raw, tables)
+
+
 def ending_in(pipeline: Pipeline, last: Any) -> Pipeline:
     """Return the Pipeline with another last step; it shares the fitted transformers."""
     changed = copy.copy(pipeline)
@@ -268,9 +283,20 @@ def ending_in(pipeline: Pipeline, last: Any) -> Pipeline:
 
 
 def scaler_tables(transformers: list[Any]) -> ScalerTables:
-    """Return the C tables of scalers; only those of one StandardScaler are known to have centres near 0."""
-    features = max((getattr(each, "n_features_in_", 0) for each in transformers), default=0)
-    clips = any(getattr(each, "clip", False) for each in transformers)
+    """Return the C tables of scalers, or the bytes of the preparation of a table.
+
+    Only the centres of one StandardScaler are known to be near 0.
+    """
+    if not are_scalers(transformers):
+        try:
+            given, names = transformers[0].n_features_in_, getattr(transformers[0], "feature_names_in_", ())
+            preparation = preparation_of(flattened(transformers), given, tuple(map(str, names)))
+        except (AttributeError, ValueError):  # a transformer that C does not have
+            preparation = None
+        if preparation is not None and ColumnScaling.of(preparation) is None:
+            return ScalerTables(bytes=c_bytes_of(preparation))
+    features = max((getattr(transformer, "n_features_in_", 0) for transformer in transformers), default=0)
+    clips = any(getattr(transformer, "clip", False) for transformer in transformers)
     return ScalerTables(features, clips, len(transformers) == 1 and _has_centres_near_zero(transformers[0]))
 
 
@@ -295,7 +321,6 @@ def _labels(source: Imported, X: Matrix, y: Any) -> Array:
 
 
 def _check_labels(y: Array, classes: Array) -> None:
-    """Raise ValueError for labels that the model does not know."""
     strange = np.setdiff1d(y, classes)
     if strange.size:
         raise ValueError(f"y has labels {strange[:5].tolist()} that the model does not know; it knows {classes.tolist()}")
@@ -327,7 +352,6 @@ def _coding(goal: Goal, reducer: Any, multiclass: str | None) -> Goal:
 
 
 def _status_of(model: Any) -> Status:
-    """Return how the training of a fitted model ended."""
     if isinstance(model, KernelMachine):
         return getattr(model, "status_", Status.CONVERGED)
     return Status.MAX_ITER if getattr(model, "fit_status_", 0) else Status.CONVERGED

@@ -17,7 +17,16 @@ from ..papers.forgetron_rbp import DAMAGE
 from ..rows.homes import open_rows
 from ..trainers import TRAINERS
 from .methods import check_goal, check_weights, finite_cost, is_reduced, make_trainer
-from .validation import check_classes, check_costs, check_settings, class_weights, seed_of, training_rows, weighted_rows
+from .validation import (
+    check_classes,
+    check_costs,
+    check_settings,
+    class_weights,
+    keep_range,
+    seed_of,
+    training_rows,
+    weighted_rows,
+)
 
 #: the estimator's settings that must not change during a stream
 KEPT = ("budget", "tolerance", "kernel", "gamma", "C", "degree", "coef0", "trainer", "epsilon", "nu")
@@ -66,6 +75,7 @@ def learn_batch(estimator: Any, X: Matrix, y: Any, sample_weight: Any, classes: 
     fitted.model_, fitted.goal_ = state.expansion(kernel), goal
     fitted.path_, fitted._support = None, None
     fitted.shape_fit_ = X.shape
+    keep_range(fitted, X, before=None if stream is None else getattr(estimator, "feature_range_", None))
     fitted.n_kernel_evals_ = getattr(estimator, "n_kernel_evals_", 0) + task.rows.meter.evaluations
     fitted.n_iter_, fitted.status_ = state.seen, Status.PASSED
     keep_stream(fitted, trainer, kernel, state)
@@ -84,7 +94,6 @@ def _classes(
 
 
 def _begin(estimator: Any, X: Matrix) -> tuple[Any, Kernel]:
-    """Return the trainer and the kernel of a stream whose first rows are X."""
     if not X.shape[0]:
         raise ValueError("all rows of the first batch have weight 0; give a first batch with positive weights")
     gamma = resolve_gamma(estimator.gamma, X)
@@ -93,7 +102,6 @@ def _begin(estimator: Any, X: Matrix) -> tuple[Any, Kernel]:
 
 
 def _task(estimator: Any, trainer: Any, kernel: Kernel, X: Matrix, labels: Array, weights: Array, goal: Goal) -> Task:
-    """Return the task on the rows of a batch."""
     kernel.check_rows(X)
     known = np.append(weights, 1.0)  # rows of other batches may have weight 1
     check_weights(trainer, known)

@@ -82,6 +82,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         0 if training ended as planned, 1 if it was cut short.
     shape_fit_ : tuple of int
         The shape of X in fit.
+    feature_range_ : ndarray of shape (2, n_features)
+        The least and the largest number of each feature in fit, for exports in integers; only after dense rows.
     model_ : Expansion
         The fitted function itself.
     goal_ : Goal
@@ -257,7 +259,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
             return self._read(X, lambda outputs: self.goal_.decode(outputs))
         X = prediction_rows(self, X)
         count = max(MOST_OUTPUTS // model.size, 1)
-        return np.concatenate([self._walked(X[some]) for some in blocks(X.shape[0], count)])
+        return np.concatenate([self._walked(X[block]) for block in blocks(X.shape[0], count)])
 
     def _walked(self, X: Matrix) -> Array:
         """Return the class numbers of some rows by a DAG: all kernel values, but only the outputs that each row needs."""

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
@@ -76,29 +78,29 @@ class Teacher:
             raise ValueError(f"the teacher gave an array of shape {outputs.shape} for {_rows(X)} rows")
         if self.classes is None:
             return _values(outputs)
-        own = np.asarray(getattr(self.model, "classes_", self.classes))
+        known = np.asarray(getattr(self.model, "classes_", self.classes))
         if name == "predict" or outputs.dtype.kind not in "fiub" or (name is None and outputs.ndim == 1):
             return _certain(outputs, self.classes)
         if name == "decision_function":
-            return self._placed(np.c_[-outputs, outputs] if outputs.ndim == 1 else outputs, own, -np.inf)
-        return self._placed(outputs, own, 0.0)
+            return self._placed(np.c_[-outputs, outputs] if outputs.ndim == 1 else outputs, known, -np.inf)
+        return self._placed(outputs, known, 0.0)
 
-    def _placed(self, outputs: Array, own: Array, other: float) -> Array:
+    def _placed(self, outputs: Array, known: Array, other: float) -> Array:
         """Return the outputs of the teacher's classes in the columns of the labels' classes."""
         assert self.classes is not None
-        if outputs.ndim != 2 or outputs.shape[1] != own.size:
+        if outputs.ndim != 2 or outputs.shape[1] != known.size:
             raise ValueError(
-                f"the teacher gave an array of shape {outputs.shape} for {own.size} classes, {short(own.tolist())}; it "
+                f"the teacher gave an array of shape {outputs.shape} for {known.size} classes, {short(known.tolist())}; it "
                 "should have a column for each class"
             )
-        strange = np.setdiff1d(own, self.classes)
+        strange = np.setdiff1d(known, self.classes)
         if strange.size:
             raise ValueError(
                 f"the teacher has classes {short(strange.tolist())} that y does not have, {short(self.classes.tolist())}; "
                 "give the labels that it was trained on"
             )
         placed = np.full((outputs.shape[0], self.classes.size), other)
-        placed[:, np.searchsorted(self.classes, own)] = outputs
+        placed[:, np.searchsorted(self.classes, known)] = outputs
         return placed
 
 
@@ -213,3 +215,43 @@ def _logits(probabilities: Array) -> Array:
 
 def _rows(X: Any) -> int:
     return int(X.shape[0] if hasattr(X, "shape") else len(X))
+
+
+#: nearest rows of which one is the partner; more: made rows lie farther from given ones
+NEIGHBOURS = 5
+#: rows among which neighbours are looked for; more: nearer ones, and more time
+SEARCHED = 20_000
+
+
+def rows_near(X: Any, prepared: Array, count: int, rng: np.random.Generator) -> Any:
+    """Return made rows in the form of X; distances are those of prepared rows. None for forms that cannot be made."""
+    searched = rng.permutation(prepared.shape[0])[:SEARCHED]
+    first = rng.choice(searched, size=count)
+    near = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, searched.size)).fit(prepared[searched])
+    neighbours = near.kneighbors(prepared[first], return_distance=False)
+    partner = rng.integers(
+        min(1, neighbours.shape[1] - 1), neighbours.shape[1], size=count
+    )  # the nearest row is the row itself
+    second = searched[neighbours[np.arange(count), partner]]
+    one, other = (_safe_indexing(X, rows) for rows in (first, second))
+    if isinstance(one, np.ndarray) and one.dtype.kind == "f":
+        return one + rng.uniform(size=one.shape) * (other - one)
+    if issparse(one) or not (isinstance(one, np.ndarray) or hasattr(one, "iloc")):
+        return None
+    return _mixed_array(one, other, rng) if isinstance(one, np.ndarray) else _mixed_frame(one, other, rng)
+
+
+def _mixed_array(one: Any, other: Any, rng: np.random.Generator) -> Any:
+    return np.where(rng.uniform(size=one.shape) < 0.5, one, other)
+
+
+def _mixed_frame(one: Any, other: Any, rng: np.random.Generator) -> Any:
+    """Return a data frame of both: floats between the two, other cells of one of them."""
+    made, other = one.reset_index(drop=True), other.reset_index(drop=True)
+    for name in list(made.columns):
+        share = rng.uniform(size=len(made))
+        if made[name].dtype.kind == "f":
+            made[name] += share * (other[name] - made[name])
+        else:
+            made[name] = made[name].where(share < 0.5, other[name])
+    return made

@@ -79,6 +79,16 @@ def training_rows(estimator: Any, X: Any, y: Any, *, reset: bool = True, least: 
     return checked_range(X, finite=True), y
 
 
+def keep_range(estimator: Any, X: Any, before: Array | None = None) -> None:
+    """Set `feature_range_` to the least and the largest number of each feature of dense rows, and of earlier ones."""
+    estimator.__dict__.pop("feature_range_", None)
+    if isinstance(X, np.ndarray) and X.shape[0] and getattr(estimator, "kernel", None) != "precomputed":
+        found = np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64)
+        if before is not None:
+            found = np.stack([np.minimum(found[0], before[0]), np.maximum(found[1], before[1])])
+        estimator.feature_range_ = found
+
+
 def _targets(estimator: Any, y: Any) -> tuple[Any, bool]:
     """Return labels or targets, and whether there are several columns of them; raise ValueError where there is one only."""
     shape = np.shape(y) if hasattr(y, "shape") else np.shape(np.asarray(y, dtype=object))
@@ -151,8 +161,8 @@ def mapped_rows(X: Any) -> Any:
         return X
     dtype = np.dtype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
     values = empty_like_rows(X, X.shape, dtype)
-    for some in blocks(X.shape[0], BLOCK_ROWS):
-        values[some] = X[some]
+    for block in blocks(X.shape[0], BLOCK_ROWS):
+        values[block] = X[block]
     return values
 
 
@@ -235,12 +245,12 @@ def weighted_rows(X: Matrix, y: Array, sample_weight: Any) -> tuple[Matrix, Arra
     """Return rows, labels, weights and numbers of the rows of positive weight."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     _check_no_negative(weights)
-    kept = np.flatnonzero(weights > 0)
-    if not kept.size:
+    counted = np.flatnonzero(weights > 0)
+    if not counted.size:
         raise ValueError(f"all {weights.size} rows have weight 0, which counts as absent; give some a weight above 0")
-    if kept.size == weights.size:
-        return X, y, weights, kept
-    return gathered(X, kept), y[kept], weights[kept], kept
+    if counted.size == weights.size:
+        return X, y, weights, counted
+    return gathered(X, counted), y[counted], weights[counted], counted
 
 
 def class_probabilities(probabilities: Any, rows: int, n_classes: int) -> Array:

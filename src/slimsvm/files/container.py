@@ -243,7 +243,6 @@ def aligned(position: int) -> int:
 
 
 def _checksum(pieces: Iterable[bytes | memoryview]) -> int:
-    """Return the CRC-32 of the pieces, one after the other."""
     value = 0
     for piece in pieces:
         value = zlib.crc32(piece, value)

@@ -70,8 +70,8 @@ def converted(cells: list[str], kind: str | None, name: Any, lines: Sequence[int
         if strange:
             line = lines[cells.index(strange[0])]
             raise ValueError(f"line {line}, column {name!r}: {short(strange[0])} is not a finite number")
-        found = {text: np.nan if value is None else numbers[text] for text, value in values.items()}
-        return [found[text] for text in cells]
+        values_of = {text: np.nan if value is None else numbers[text] for text, value in values.items()}
+        return [values_of[text] for text in cells]
     if kind == "date" or (kind is None and all(DATE.fullmatch(text) for text in texts)):
         dates = {text: None if value is None else _date(text, name) for text, value in values.items()}
         return [dates[text] for text in cells]

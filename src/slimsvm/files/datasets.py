@@ -241,7 +241,6 @@ def _check_archive(archive: zipfile.ZipFile) -> None:
 
 
 def _npz_csr(arrays: dict[str, Array], names: list[str], split: str) -> csr_array:
-    """Return the sparse X."""
     if "data" not in arrays:
         raise ValueError(f"it has no rows, X or X_{split}; it has {names[:20]}")
     missing = [piece for piece in ("indices", "indptr", "shape") if piece not in arrays]
@@ -276,7 +275,6 @@ def _check_finite(values: Matrix, name: str) -> None:
 
 
 def _place_of(values: csr_array, entry: int) -> list[int]:
-    """Return the row and the column of an entry."""
     return [int(np.searchsorted(values.indptr, entry, side="right")) - 1, int(values.indices[entry])]
 
 
@@ -367,7 +365,7 @@ def _label_problem(word: str) -> str | None:
 
 
 def _features_problem(words: list[str], n_features: int | None) -> str | None:
-    last, most = 0, n_features or 2**31 - 1
+    last, largest = 0, n_features or 2**31 - 1
     for word in words:
         place, _, text = word.partition(":")
         value = strict_number(text)
@@ -376,13 +374,13 @@ def _features_problem(words: list[str], n_features: int | None) -> str | None:
         if not (place.isascii() and place.isdecimal()) or value is None or not math.isfinite(value):
             return f"{short(word)} is not index:value with a finite number"
         if len(place) > LONGEST_INDEX:
-            return f"feature index {short(place)}; {most} features are wanted at most"
+            return f"feature index {short(place)}; {largest} features are wanted at most"
         index = int(place)
         if not index:
             return f"feature index 0 in {short(word)}; LIBSVM files count from 1: add 1 to every index of this data"
         if index <= last:
             return f"feature index {index} after {last}; indices must ascend"
-        if index > most:
-            return f"feature index {index}; {most} features are wanted at most"
+        if index > largest:
+            return f"feature index {index}; {largest} features are wanted at most"
         last = index
     return None

@@ -160,10 +160,10 @@ def _pyarrow() -> tuple[Any, Any]:
     return pyarrow, parquet
 
 
-def _dtype_of(schema: Any, kept: list[int]) -> np.dtype:
+def _dtype_of(schema: Any, columns: list[int]) -> np.dtype:
     """Return float32 if that holds all columns exactly, else float64; raise ValueError for columns that are not numbers."""
     kinds = []
-    for number in kept:
+    for number in columns:
         field = schema.field(number)
         try:
             kinds.append(np.dtype(field.type.to_pandas_dtype()))

@@ -51,8 +51,8 @@ def import_libsvm(file: str | os.PathLike[str] | TextIO, n_features: int | None 
 
 
 def _imported(text: str, n_features: int | None) -> Imported:
-    head, found, body = text.partition("\nSV\n")
-    if not found:
+    head, separator, body = text.partition("\nSV\n")
+    if not separator:
         raise ValueError("it has no line SV with points after it; it may be truncated")
     header = {words[0]: words[1:] for words in map(str.split, head.splitlines()) if words}
     params, kind = _parameters(header), header["svm_type"][0]

@@ -44,7 +44,7 @@ from ..reducers import REDUCERS
 from ..solvers.free_rows import NewtonRule
 from ..text import short
 from ..trainers import TRAINERS
-from . import transformers, vectorizers
+from . import transformers
 from .container import (
     DTYPE,
     SCALAR,
@@ -85,11 +85,13 @@ RUN = ("n_iter_", "status_", "n_kernel_evals_", "class_weight_", "shape_fit_", "
 #: the fitted attributes of each estimator; those in OPTIONAL may be missing
 FITTED: dict[Any, tuple[str, ...]] = {
     **{kind: (*COMMON, "_sklearn_output_config", "scale_", *scaler.fitted) for kind, scaler in SCALERS.items()},
-    **dict.fromkeys(MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", "_learning", *RUN)),
+    **dict.fromkeys(
+        MACHINES, (*COMMON, "goal_", "model_", "classes_", "calibration_", "feature_range_", "_learning", *RUN)
+    ),
 }
 #: features are numbered by 32 bits
 MOST_FEATURES = 2**31 - 1
-OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", "_learning", *RUN}
+OPTIONAL = {"feature_names_in_", "_sklearn_output_config", "classes_", "calibration_", "feature_range_", "_learning", *RUN}
 #: parameters that hold paths of the machine that saved the model
 NOT_KEPT = {"memory", "checkpoint"}
 #: parameters of earlier versions, which `with_one_budget` reads
@@ -282,7 +284,6 @@ def _little(dtype: np.dtype) -> np.dtype:
 
 
 def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
-    """Return the type, the parameters and the fitted attributes of an estimator."""
     check_is_fitted(estimator)
     kind = type(estimator)
     fitted = {key: getattr(estimator, key) for key in FITTED[kind] if hasattr(estimator, key)}
@@ -294,7 +295,6 @@ def _dump_estimator(estimator: Any, writer: _Writer, name: str) -> Entry:
 
 
 def _load_estimator(entry: Entry, reader: Reader, kind: Any) -> Any:
-    """Return the estimator as it was after fit."""
     estimator = _load_params(entry, reader, kind)
     fitted = entry_of(entry, "fitted", dict)
     if "coding_" in fitted:  # the name in files of version 0.1
@@ -438,7 +438,7 @@ def _load_pipeline(entry: Entry, reader: Reader) -> Any:
     steps = [(name, _load_transformer(step, reader)) for name, step in pairs[:-1]]
     load_last = _load_targets if _is_targets(pairs[-1][1]) else _load_machine
     steps.append((pairs[-1][0], load_last(pairs[-1][1], reader)))
-    words, rest = vectorizers.checked([step for _, step in steps])
+    words, rest = transformers.words_of([step for _, step in steps])
     if any(isinstance(pair[1], dict) and "step" in pair[1] for pair in pairs):
         _check(words is None, "a vectorizer of texts and the preparation of a table")
         transformers.check(rest[:-1], unwrapped(rest[-1])[-1].n_features_in_)
@@ -456,8 +456,10 @@ def _dump_step(step: Any, writer: _Writer, name: str) -> Entry | str | None:
         check_is_fitted(step)
         packed: Entry = writer.pack(name, step)
         return packed
-    if type(step).__name__ in vectorizers.KINDS:
-        params, fitted = ({key: writer.pack(name + key, v) for key, v in part.items()} for part in vectorizers.parts(step))
+    if type(step).__name__ in transformers.VECTORIZER_KINDS:
+        params, fitted = (
+            {key: writer.pack(name + key, v) for key, v in part.items()} for part in transformers.vectorizer_parts(step)
+        )
         return {"type": type(step).__name__, "params": params, "fitted": fitted}
     return (_dump if type(step) in LAST else _dump_estimator)(step, writer, name)
 
@@ -468,11 +470,11 @@ def _load_transformer(entry: Any, reader: Reader) -> Any:
     if isinstance(entry, dict) and "step" in entry:
         return reader.unpack(entry)
     name = entry_of(entry, "type", str)
-    if name in vectorizers.KINDS:
+    if name in transformers.VECTORIZER_KINDS:
         params, fitted = ({k: reader.unpack(v) for k, v in entry_of(entry, p, dict).items()} for p in ("params", "fitted"))
-        return vectorizers.restored(vectorizers.KINDS[name], params, fitted)
+        return transformers.restored_vectorizer(transformers.VECTORIZER_KINDS[name], params, fitted)
     if name not in SCALER_NAMES:
-        known = [*vectorizers.KINDS, *SCALER_NAMES]
+        known = [*transformers.VECTORIZER_KINDS, *SCALER_NAMES]
         raise ValueError(f"it has a {short(name)} in the place of a transformer; there are {known}")
     scaler = _load_estimator(entry, reader, ESTIMATORS[name])
     _check_features(scaler)
@@ -604,6 +606,9 @@ def _check_run(svc: Any) -> None:
     _check(isinstance(getattr(svc, "status_", Status.CONVERGED), Status), "status_ is not how a training ends")
     weights, shape, support = (getattr(svc, name, None) for name in ("class_weight_", "shape_fit_", "_support"))
     _check(weights is None or _is_real(weights, svc.classes_.shape), "class_weight_ has no weight for each class")
+    ranges = getattr(svc, "feature_range_", None)
+    fits = ranges is None or (_is_real(ranges, (2, svc.n_features_in_)) and bool((ranges[0] <= ranges[1]).all()))
+    _check(fits, "feature_range_ has no range for each feature")
     _check(shape is None or (type(shape) is tuple and all(type(size) is int for size in shape)), "shape_fit_ is no shape")
     _check(support is None or _is(support, "i", (svc.model_.size,)), "support_ has no row number for each point")
 

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -37,11 +38,15 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from ..importers.around import VECTORIZERS, vocabulary_of, words_before
 from ..tables.program import Column, Preparation
 from ..tables.reading import flattened, preparation_of
 from ..tables.recognition import ColumnsOf
 from ..tables.steps.functions import name_of_function
 from ..text import short
+from ..words import Words
+from .container import SCALAR, Entry
+from .values import build
 
 TRANSFORMERS: dict[str, Any] = {
     kind.__name__: kind
@@ -84,13 +89,18 @@ def tagged(value: Any) -> dict[str, Any] | None:
 
 def _attributes(step: Any) -> dict[str, Any]:
     """Return what a file holds of a transformer; columns are numbers, so that it takes arrays too."""
-    kept = {name: value for name, value in vars(step).items() if name not in NOT_KEPT}
-    if isinstance(step, ColumnTransformer) and "transformers_" in kept:
+    attributes = {name: value for name, value in vars(step).items() if name not in NOT_KEPT}
+    if isinstance(step, ColumnTransformer) and "transformers_" in attributes:
         places = step._transformer_to_input_indices
-        kept["transformers_"] = [(name, each, list(places[name])) for name, each, _ in step.transformers_]
-    if isinstance(step, ColumnTransformer) and isinstance(kept.get("_remainder"), tuple):
-        kept["_remainder"] = (*kept["_remainder"][:2], list(kept["_remainder"][2]))  # a list of its own kind
-    return kept
+        attributes["transformers_"] = [
+            (name, transformer, list(places[name])) for name, transformer, _ in step.transformers_
+        ]
+    if isinstance(step, ColumnTransformer) and isinstance(attributes.get("_remainder"), tuple):
+        attributes["_remainder"] = (
+            *attributes["_remainder"][:2],
+            list(attributes["_remainder"][2]),
+        )  # a list of its own kind
+    return attributes
 
 
 def _choice(selector: Any) -> Any:
@@ -155,3 +165,54 @@ def _cell(column: Column, place: int, words: dict[str, Any]) -> Any:
         word = column.words[place] if column.words else "another word"
         return words.get(word, word)
     return 1.0 - place
+
+
+#: the parameters of a TfidfVectorizer that its TfidfTransformer keeps from fit
+WEIGHTS = ("norm", "use_idf", "smooth_idf", "sublinear_tf")
+#: the steps that turn texts into rows
+VECTORIZER_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*VECTORIZERS, TfidfTransformer)}
+
+
+def vectorizer_parts(step: Any) -> tuple[Entry, Entry]:
+    """Return the parameters and the fitted attributes of a vectorizer, or of a TfidfTransformer."""
+    params: Entry = step.get_params(deep=False)
+    fitted: Entry = {"idf_": step.idf_} if hasattr(step, "idf_") else {}
+    if type(step) is TfidfTransformer:
+        return params, fitted | {"n_features_in_": step.n_features_in_}
+    words = np.array(vocabulary_of(step), dtype=object)
+    if params["stop_words"] not in (None, "english"):
+        params["stop_words"] = sorted(params["stop_words"])
+    params |= {"dtype": np.dtype(params["dtype"]).str, "vocabulary": words.tolist() if step.fixed_vocabulary_ else None}
+    params |= {name: getattr(step._tfidf, name) for name in WEIGHTS} if type(step) is TfidfVectorizer else {}
+    return params, fitted | {"vocabulary_": words}
+
+
+def restored_vectorizer(kind: Any, params: Entry, fitted: Entry) -> Any:
+    """Return the fitted step that `vectorizer_parts` took apart; `words_of` finds what is wrong with it."""
+    if kind is TfidfTransformer:
+        step = build(kind, params)
+        vars(step).update(fitted)
+        return step
+    number, words = params.get("dtype"), fitted.get("vocabulary_")
+    if not isinstance(number, str) or not SCALAR.fullmatch(number) or not isinstance(words, np.ndarray) or words.ndim != 1:
+        raise ValueError(f"it has a {kind.__name__} of numbers {short(number)} without a vocabulary")
+    step = build(kind, params | {"dtype": np.dtype(number).type})
+    step.vocabulary_ = {word: place for place, word in enumerate(words.tolist())}
+    if len(step.vocabulary_) < words.size:
+        raise ValueError(f"it has a {kind.__name__} that lists a word twice")
+    step.fixed_vocabulary_ = params.get("vocabulary") is not None
+    if kind is TfidfVectorizer:
+        step._tfidf = TfidfTransformer(**{name: getattr(step, name) for name in WEIGHTS})
+        vars(step._tfidf).update({name: fitted[name] for name in fitted.keys() & {"idf_"}} | {"n_features_in_": words.size})
+    return step
+
+
+def words_of(steps: list[Any]) -> tuple[Words | None, list[Any]]:
+    """Return what the vectorizer at the head of restored steps does, and the other steps; ValueError for what is none."""
+    try:
+        words, rest = words_before(steps)
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"it has a vectorizer with strange settings: {error}") from error
+    if any(type(step).__name__ in VECTORIZER_KINDS for step in rest):
+        raise ValueError("it has a vectorizer, or its weights, that is not at the head of a Pipeline")
+    return words, rest

@@ -102,7 +102,6 @@ class Reader:
         raise ValueError(f"it has a value that slimsvm {version()} does not know: {short(packed)}")
 
     def _csr(self, pieces: list[Any], shape: tuple[int, ...]) -> Any:
-        """Return the sparse array of data, indices and indptr."""
         kinds = [piece.dtype.kind if isinstance(piece, np.ndarray) and piece.ndim == 1 else None for piece in pieces]
         if kinds != ["f", "i", "i"] or len(shape) != 2:
             raise ValueError("it has a sparse array whose pieces are not of the types of a CSR array")

@@ -20,8 +20,8 @@ def per_target(numbers: Array) -> float | tuple[float, ...]:
 
 def variance_of(values: Array, weights: Array) -> float | tuple[float, ...]:
     """Return the weighted variance of each target; 1 for a constant one."""
-    found = np.average(np.square(values - np.average(values, axis=0, weights=weights)), axis=0, weights=weights)
-    return per_target(np.where(found > 0, found, 1.0))
+    variance = np.average(np.square(values - np.average(values, axis=0, weights=weights)), axis=0, weights=weights)
+    return per_target(np.where(variance > 0, variance, 1.0))
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,6 @@ class Regression:
 
     @property
     def decision(self) -> Decision:
-        """The rule by which `decode` works."""
         return Decision.VALUE if self.outputs == 1 else Decision.VALUES
 
     def encode(self, labels: Array) -> Array:
@@ -114,11 +113,9 @@ class Novelty(Following):
 
     @property
     def decision(self) -> Decision:
-        """The rule by which `decode` works."""
         return Decision.SIDE
 
     def scores(self, outputs: Array) -> Array:
-        """Return the scores."""
         return outputs.ravel()
 
     def decode(self, outputs: Array) -> Array:

@@ -67,7 +67,6 @@ def _goal_of(svm: Any) -> Goal:
 
 
 def _costs(svm: Any) -> dict[str, Any]:
-    """Return the parameters that only some of the estimators have."""
     if isinstance(svm, OneClassSVM):
         return {"nu": float(svm.nu)}
     if isinstance(svm, SVR | NuSVR):
@@ -139,7 +138,9 @@ def is_lookalike(model: Any) -> bool:
     """Return whether this has the attributes of an SVM."""
     name = type(model).__name__
     wanted = (*ATTRIBUTES, "classes_") if name.endswith("SVC") else ATTRIBUTES
-    return name.endswith(LOOKALIKES) and not isinstance(model, type) and all(hasattr(model, each) for each in wanted)
+    return (
+        name.endswith(LOOKALIKES) and not isinstance(model, type) and all(hasattr(model, attribute) for attribute in wanted)
+    )
 
 
 def import_lookalike(svm: Any) -> Imported:
@@ -248,7 +249,6 @@ def import_kernel_ridge(ridge: Any) -> Imported:
 
 
 def _name(ridge: Any) -> Any:
-    """Return the kernel's name, or a function of two sets of rows."""
     if callable(ridge.kernel):  # a function of two rows
         return partial(pairwise_kernels, metric=ridge.kernel, **(ridge.kernel_params or {}))
     name = {"polynomial": "poly"}.get(ridge.kernel, ridge.kernel)
@@ -327,7 +327,7 @@ def is_several(model: Any) -> bool:
 def import_several(model: Any) -> Imported:
     """Return the expansion of several targets inside a MultiOutputRegressor: the points of all its regressors."""
     check_is_fitted(model)
-    parts = [import_model(each) for each in model.estimators_]
+    parts = [import_model(estimator) for estimator in model.estimators_]
     first, kernels = parts[0], [part.model.kernel for part in parts]
     if any(part.goal.n_classes or part.squared != first.squared for part in parts) or kernels != kernels[:1] * len(parts):
         raise ValueError(
@@ -347,8 +347,8 @@ def import_several(model: Any) -> Imported:
     bias = np.concatenate([part.model.bias for part in parts])
     costs = {"C": float(np.mean([part.params["C"] for part in parts]))}
     goal = Regression(float(first.params["epsilon"]), outputs=len(parts))
-    whole = replace(first.model, points=points, coef=coef, bias=bias)
-    return replace(first, model=whole, goal=goal, params=first.params | costs)
+    joined = replace(first.model, points=points, coef=coef, bias=bias)
+    return replace(first, model=joined, goal=goal, params=first.params | costs)
 
 
 #: description -> (whether a model is of this kind, its importer); the first that matches is used

@@ -135,7 +135,6 @@ class InnerKernel(Kernel):
         return self.tail(inner_products(A, B), squared_norms(A), squared_norms(B))
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
-        """Return k(a_i, a_i) for each row, from the norms alone."""
         a = squared_norms(A)
         return self.tail(a[:, None].copy(), a, np.zeros(1)).ravel()
 
@@ -183,7 +182,6 @@ class RBF(InnerKernel):
         return np.exp(G, out=G) if xp is np else xp.exp(G)
 
     def __call__(self, A: Matrix, B: Matrix, widths: Any = 1.0) -> Array:
-        """Return K by one product and the tail; `widths` multiply gamma of each column."""
         return self.tail(inner_products(A, B), squared_norms(A), squared_norms(B), widths=widths)
 
     def amplification(self, radius: float) -> float:
@@ -336,7 +334,6 @@ class Chi2(Kernel):
         return -self.gamma * xp.sign(Z) * xp.stack(slopes)
 
     def inside(self, Z: Array) -> Array:
-        """Return the points without negative entries that moved points stand for."""
         return np.abs(Z)
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
@@ -512,12 +509,14 @@ def _variance(X: Matrix, weights: Array | None) -> float:
     """Return the variance of all entries of X."""
     if hasattr(X, "variance"):  # rows on a device compute it there
         return X.variance(weights)
+    if weights is None and not issparse(X) and X.shape[0] <= 4096:  # to the last bit as SVC, which makes a copy
+        return float(np.asarray(X, dtype=np.float64).var())
     row_mean = _row_sums(X, X.data) / X.shape[1] if issparse(X) else X.mean(axis=1, dtype=np.float64)
     mean = np.average(row_mean, weights=weights)
     if issparse(X):
         spread = squared_norms(X) / X.shape[1] - 2 * mean * row_mean + mean**2
     else:
         # a block at a time, because var makes a copy; no digits are lost to large means
-        parts = [np.var(X[some : some + 4096], axis=1, dtype=np.float64) for some in range(0, X.shape[0], 4096)]
+        parts = [np.var(X[start : start + 4096], axis=1, dtype=np.float64) for start in range(0, X.shape[0], 4096)]
         spread = np.concatenate(parts) + (row_mean - mean) ** 2
     return float(np.average(spread, weights=weights))

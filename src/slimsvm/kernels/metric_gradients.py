@@ -134,12 +134,12 @@ class ManhattanSums(MetricSums):
         """Return the sums over rows of P_ij sign(x_i - z_j) and of P_ij |x_i - z_j|."""
         P, A, xp = self._weighted(K, W), dense(A) if issparse(A) else A, self.xp
         differences = [A - self.points[j, :] for j in range(self.Z.shape[0])]
-        signs = [P[:, j] @ xp.sign(each) for j, each in enumerate(differences)]
-        return xp.stack(signs), xp.stack([P[:, j] @ xp.abs(each) for j, each in enumerate(differences)])
+        signs = [P[:, j] @ xp.sign(difference) for j, difference in enumerate(differences)]
+        return xp.stack(signs), xp.stack([P[:, j] @ xp.abs(difference) for j, difference in enumerate(differences)])
 
     def gradient(self, sums: Sequence[Array]) -> tuple[Array, Array, Array]:
         """Return the derivatives, 0 at the kernel's kinks."""
-        signs, distances = (self.scale[:, None] * each for each in sums)
+        signs, distances = (self.scale[:, None] * part for part in sums)
         pull = self.kernel.gamma * self.widths
         return (
             pull[:, None] * self.factors * signs,

@@ -162,12 +162,10 @@ class Draws(SmoState):
         return float(np.average(self.y[rows] * (self.responses.values[rows, 0] + bias) <= 0, weights=self.weights[rows]))
 
     def state(self, rounds: RoundCount) -> dict[str, Any]:
-        """Return the state that the next round depends on, for a checkpoint."""
         smo = SavedSmo(self.alpha, self.responses.values, self.working, self.steps, self.rows.spent, rounds)
         return pack(SavedDraws(smo, self.rng, self.turns, self.batch, self.made, np.array(self.errors)))
 
     def restore(self, saved: State | None) -> None:
-        """Continue from a saved state; `solve` then draws the same rows as the run that saved it."""
         found = unpack(SavedDraws, saved, n=self.rows.n)
         super().restore(pack(found.smo))
         self.rng, self.turns, self.batch, self.made = found.rng, found.turns, found.batch, found.made
@@ -238,7 +236,6 @@ class SBP(BinaryTrainer):
         return PrintedSBP(nu, T, bias)
 
     def solve(self, problem: Binary) -> Solution:
-        """Run rounds on one output."""
         validation = self.validation_rows(problem)
         cap = self.C * problem.weights
         cap[validation] = 0.0

@@ -125,43 +125,42 @@ class Reducer:
                 "metric; shrink the model that it was made from, or fit a smaller one to the labels"
             )
         sizes = sorted(set(sizes))
-        found: list[Step] = []
+        steps: list[Step] = []
         run = task.run.limited(self.time_limit).during("shrink")
         task = replace(task, run=run)
 
         def collect(item: tuple[Expansion, Made | str]) -> None:
             small, settings = item
-            found.append(Step.judged(small, Made.of(settings), task.judge(small)))
-            run.record(size=small.size, error=found[-1].error)
+            steps.append(Step.judged(small, Made.of(settings), task.judge(small)))
+            run.record(size=small.size, error=steps[-1].error)
             if not self.reports:
                 run.report(min(small.size / sizes[-1], 1.0))
 
         try:
             with one_blas_thread():  # products are small or share threads by rows, and woken threads of BLAS wait actively
                 ending = _exhaust(self.models(task, sizes, model), collect)
-            status = ending or _status(found, sizes, run)
+            status = ending or _status(steps, sizes, run)
         except KeyboardInterrupt:
-            if not found:
+            if not steps:
                 raise
             status = Status.INTERRUPTED
-        if status is Status.TIME_LIMIT and not found:
+        if status is Status.TIME_LIMIT and not steps:
             seconds = run.deadline.end - run.deadline.begun
             raise TimeoutError(f"{type(self).__name__} found no model in {seconds:g} seconds; raise time_limit")
-        return self.collected(found, status, task.n_validation)
+        return self.collected(steps, status, task.n_validation)
 
 
-def _exhaust(items: Iterator[Item], each: Callable[[Item], None]) -> Status | None:
+def _exhaust(items: Iterator[Item], use: Callable[[Item], None]) -> Status | None:
     """Call `each` with every item and return what the generator returns at its end; None for a plain iterator."""
     while True:
         try:
             item = next(items)
         except StopIteration as end:
             return end.value
-        each(item)
+        use(item)
 
 
-def _status(found: Sequence[Step], sizes: Sequence[int], run: Run) -> Status:
-    """Return the status of a method that returned none."""
-    if max((step.size for step in found), default=0) >= sizes[-1]:
+def _status(steps: Sequence[Step], sizes: Sequence[int], run: Run) -> Status:
+    if max((step.size for step in steps), default=0) >= sizes[-1]:
         return Status.BUDGET
     return Status.TIME_LIMIT if run.over else Status.EXHAUSTED

@@ -42,8 +42,8 @@ class Prune(Reducer):
         refit = Refit.of(task, model, sizes[-1]) if self.refit else None
         full_outputs = model.on(task.rows) if self.bias == "balanced" and not refit else None
         for size in sizes:
-            kept = order[:size]
-            small = model.part(kept)
+            largest = order[:size]
+            small = model.part(largest)
             if refit:
                 yield refit(small), "refit"
             elif full_outputs is not None:

@@ -56,10 +56,10 @@ class GreedyBasis:
 
     def optimise(self, settings: NewtonSettings = EXACT) -> None:
         """Set all coefficients and biases to the best ones."""
-        found = self.problem.fit(
+        optimum = self.problem.fit(
             self.against, self.R, settings, start=self.theta, outputs=self.outputs, curvatures=self.curvatures
         )
-        self.theta, self.outputs, self.optimised_size = found.theta, found.outputs, self.size
+        self.theta, self.outputs, self.optimised_size = optimum.theta, optimum.outputs, self.size
         if self.theta.size * self.theta.shape[0] > self.kept_curvatures:
             self.curvatures = self._new_curvatures()
 
@@ -80,8 +80,8 @@ class GreedyBasis:
 
     def _draw(self, count: int) -> Candidates:
         """Return random rows that are linearly independent of the basis; remove dependent ones from the pool."""
-        while (left := np.flatnonzero(self.pool)).size:
-            candidates = self.measured(self.task.rng.choice(left, min(count, left.size), replace=False))
+        while (remaining := np.flatnonzero(self.pool)).size:
+            candidates = self.measured(self.task.rng.choice(remaining, min(count, remaining.size), replace=False))
             new = self.cholesky.independent(candidates.pivots, self.diagonal[candidates.rows])
             self.pool[candidates.rows[~new]] = False
             if new.any():
@@ -90,7 +90,7 @@ class GreedyBasis:
             raise ValueError(
                 f"spsvm needs rows with k(x, x) > 0, but with the {self.task.rows.kernel.name} kernel there are none"
             )
-        return self.measured(left)
+        return self.measured(remaining)
 
     @one_blas_thread()
     def measured(self, rows: Array) -> Candidates:

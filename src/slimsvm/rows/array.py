@@ -16,8 +16,7 @@ from scipy.sparse import issparse
 
 from ..kernels import KERNELS, RBF, Array, Custom, InnerKernel, Kernel, Linear, Matrix, Precomputed
 from ..metric import Metric
-from .array_dual import ArrayDual
-from .array_matrix import ArrayMatrix
+from .array_matrix import ArrayDual, ArrayMatrix
 from .array_metric import metric_product
 from .backends import FLOAT32, FLOAT64, Backend, Held, is_out_of_memory
 from .base import GivenRows
@@ -41,8 +40,6 @@ FEW_BYTES = 1 << 19
 
 class ArrayRows(GivenRows):
     """Rows on the device of a `Backend`; the other arguments are those of `HostRows`."""
-
-    outputs_at_once = 64  # more at once would need more memory for their systems
 
     def __init__(
         self,

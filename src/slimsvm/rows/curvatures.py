@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._core import core
 from ..kernels import Array
+from .threads import ALONE, Crew
 
 if TYPE_CHECKING:
     from .kernel_matrix import KernelMatrix
@@ -36,9 +36,17 @@ class HostFactor:
 
     def solve(self, right: Array) -> Array:
         """Return H^-1 right for one vector."""
-        solution = np.array(right, np.float64, order="C")
-        core.solve_factored(self.lower, solution)
-        return solution
+        return solve_all([self], right[None])[0]
+
+
+def solve_all(factors: Sequence[Factor], right: Array) -> Array:
+    """Return the solution of each system, a line for each."""
+    found = np.array(right, np.float64, order="C")
+    if all(isinstance(factor, HostFactor) for factor in factors):
+        core.solve_factored([factor.lower for factor in factors], found)  # type: ignore[attr-defined]
+    else:
+        found[:] = [factor.solve(line) for factor, line in zip(factors, right, strict=True)]
+    return found
 
 
 def factor_definite(H: Array, R: Array) -> HostFactor:
@@ -63,12 +71,14 @@ def not_finite() -> ValueError:
 FEW_ROWS = 512
 #: the sums of all outputs are kept for the next call if they have at most this many numbers; more: more memory
 KEPT_VALUES = 1 << 25
-#: numbers in the lines of one BLAS product: they fit in the second-level cache
-LINE_VALUES = 1 << 17
+#: larger systems are factored by LAPACK, one after the other
+LAPACK_SIZE = 200
 
 
 class RunningCurvatures:
     """The sums of several outputs for the points of a handle, to which points may be added. Few rows change in a step."""
+
+    at_once = 8  # threads take others
 
     def __init__(
         self, against: KernelMatrix, count: int, *, few_rows: int = FEW_ROWS, kept_values: int = KEPT_VALUES
@@ -140,10 +150,12 @@ def bordered(values: Array, border: Array) -> Array:
 
 
 class CompiledCurvatures:
-    """The sums of several outputs for fixed float32 kernel values, by one compiled call without the interpreter's lock."""
+    """The sums of some outputs for fixed kernel values, by compiled code in threads."""
 
-    def __init__(self, K: Array, count: int, *, kept_values: int = KEPT_VALUES, line_values: int = LINE_VALUES) -> None:
-        self.K, self.line_values = K, line_values
+    at_once = 1 << 10  # threads share the rows
+
+    def __init__(self, K: Array, count: int, crew: Crew = ALONE, *, kept_values: int = KEPT_VALUES) -> None:
+        self.K, self.crew = K, crew
         self.kept = self._begun(count) if count * (K.shape[1] + 1) ** 2 <= kept_values else None
 
     def _begun(self, count: int) -> tuple[Array, Array, Array]:
@@ -151,23 +163,37 @@ class CompiledCurvatures:
         n, m = self.K.shape
         return np.zeros((count, n), np.uint8), np.zeros(count, np.uint8), np.empty((count, m + 1, m + 1))
 
-    def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
-        """Return the factor of each output's sum plus R."""
-        return [factor_definite(H, R) for H in self.at(outputs, residual, weights)]
-
     def at(self, outputs: Array, residual: Array, weights: Array) -> list[Array]:
         """Return the sum of each of some outputs over the rows with a residual, in lower triangles of (m + 1, m + 1)."""
-        n, m = self.K.shape
-        state, places = (self.kept, outputs) if self.kept else (self._begun(outputs.size), np.arange(outputs.size))
-        space = np.empty((m + 1) ** 2 + max(self.line_values, m + 1), np.float32)
-        core.update_curvatures(ssyrk(), self.K, weights, places, residual, *state, np.empty(n, np.intp), space)
-        return [state[2][place] for place in places]
+        sums, places = self._sums(outputs, residual, weights)
+        return [sums[place] for place in places]
 
+    def _sums(self, outputs: Array, residual: Array, weights: Array) -> tuple[Array, Array]:
+        """Return sums, and the places of these outputs among them."""
+        (n, m), q = self.K.shape, outputs.size
+        state, places = (self.kept, outputs) if self.kept else (self._begun(q), np.arange(q))
+        space = np.empty((q, n), np.intp), np.empty((2, q), np.intp)
+        helpers = self.crew.helpers_for(n * q * m * (m + 1) // 8)
+        core.update_curvatures(self.K, weights, places, residual, *state, *space, *helpers)
+        return state[2], places
 
-@cache
-def ssyrk() -> Any:
-    """Return SciPy's capsule of the BLAS routine ssyrk; None if its signature is unknown."""
-    from scipy.linalg import cython_blas
-
-    capsule = cython_blas.__pyx_capi__.get("ssyrk")
-    return capsule if capsule is not None and core.knows_ssyrk(capsule) else None
+    def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
+        """Return the factor of each output's sum plus R."""
+        size = R.shape[0]
+        if size > LAPACK_SIZE:
+            return [factor_definite(H, R) for H in self.at(outputs, residual, weights)]
+        if not outputs.size:
+            return []
+        sums, places = self._sums(outputs, residual, weights)
+        found = np.empty((outputs.size, size, size))
+        if not core.factor_sums(
+            sums,
+            places,
+            np.ascontiguousarray(R),
+            JITTER,
+            MORE,
+            found,
+            *self.crew.helpers_for(places.size * size**3 // 6, places.size - 1),
+        ):
+            raise not_finite()
+        return [HostFactor(each) for each in found]

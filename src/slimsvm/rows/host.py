@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,8 @@ from .precision import (
     prepare,
     value_dtype,
 )
-from .protocol import Meter, OnDemand, PairsOnDemand
-from .threads import Crew
+from .protocol import Meter, OnDemand, PairsOnDemand, Rows
+from .threads import READ_COST, Crew, blocks
 from .tiles import Tiles, make_tiles, tiles_against
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def on_demand(kernel: Kernel, rows: Prepared, meter: Meter) -> CompiledRows | No
     """Return the kernel rows of dense float32 rows that fit in the processor's cache; None for others."""
     if not _suits(kernel, rows, rows.count):
         return None
-    scale = kernel.gamma * float(np.log2(np.e))  # type: ignore[attr-defined]
+    scale = kernel.gamma * math.log2(math.e)  # type: ignore[attr-defined]
     return CompiledRows(core.RbfRows(scale, rows.values, (scale * rows.norms).astype(np.float32)), rows.count, meter)
 
 
@@ -83,7 +84,7 @@ def pairs_on_demand(kernel: Kernel, rows: Prepared, meter: Meter, largest: int) 
     """Return the kernel rows of pairs of classes of at most `largest` rows, where `on_demand` would for each of them."""
     if not _suits(kernel, rows, largest):
         return None
-    return CompiledPairs(kernel.gamma * float(np.log2(np.e)), rows, meter)  # type: ignore[attr-defined]
+    return CompiledPairs(kernel.gamma * math.log2(math.e), rows, meter)  # type: ignore[attr-defined]
 
 
 def _suits(kernel: Kernel, rows: Prepared, count: int) -> bool:
@@ -92,10 +93,8 @@ def _suits(kernel: Kernel, rows: Prepared, count: int) -> bool:
     return bool(count * rows.values.shape[1] * rows.values.itemsize <= IN_CACHE)
 
 
-#: rows of a strip in which cached kernel rows are summed; more: fewer calls, and fewer threads at work
-SUM_STRIP = 1 << 14
-#: rows of a strip whose values are copied to cached kernel rows
-FILL_STRIP = 256
+#: rows of a strip in which cached kernel rows are summed; more: fewer threads at work
+SUM_STRIP = 1 << 11
 #: with more features, points may be sparse; less: sparse points where dense ones take little memory and are quicker
 VERY_MANY_FEATURES = 1 << 16
 
@@ -108,7 +107,6 @@ class HostRows(GivenRows):
     the form of tiles, if they exist already. `precision` says when kernel values are float32.
     """
 
-    outputs_at_once = 8
     arrays = HostArrays
 
     def __init__(
@@ -173,7 +171,7 @@ class HostRows(GivenRows):
             raise ValueError("points with some features only need sparse rows, and these are dense")
         return NarrowRows(self, features)
 
-    def spanned(self, wide: int, several: int, share: float) -> SpanRows | None:
+    def spanned(self, wide: int, several: int, share: float) -> SpanRows | None:  # type: ignore[override]  # as centre
         """Return the rows for points in a span: an empty one for sparse rows, that of the principal axes for others."""
         from .span import in_no_span, in_principal_span
 
@@ -268,30 +266,15 @@ class HostRows(GivenRows):
         if new.any():
             self._fill_cache(slots[new], index[new])
         weights = np.ascontiguousarray(V.T, dtype=self.dtype)
-        sums = np.zeros((V.shape[1], self.n))
-
-        def work(strip: slice) -> None:
-            for weight, total in zip(weights, sums, strict=True):
-                self._add_rows(slots, weight, strip, total)
-
-        self.crew.run(work, self.n, SUM_STRIP)
+        if self.dtype == np.float64:
+            return (weights @ self.cache.rows[slots]).T
+        sums, helpers = np.zeros((V.shape[1], self.n)), self.crew.helpers_for(READ_COST * self.n * slots.size)
+        for weight, total in zip(weights, sums, strict=True):
+            core.sum_rows(self.cache.rows, slots, weight, total, SUM_STRIP, *helpers)
         return sums.T
 
     def _fill_cache(self, slots: Array, index: Array) -> None:
-        tiles = self._tiles_of(index)
-
-        def work(strip: slice) -> None:
-            K = np.empty((strip.stop - strip.start, slots.size), tiles.dtype)
-            tiles.run(strip, values=K)
-            core.copy_to_rows(K, self.cache.rows, slots, strip.start)
-
-        self.crew.run(work, self.n, FILL_STRIP)
-
-    def _add_rows(self, slots: Array, weight: Array, strip: slice, total: Array) -> None:
-        if self.dtype == np.float32:
-            core.sum_rows(self.cache.rows, slots, weight, strip.start, strip.stop, total)
-        else:
-            total[strip] += weight @ self.cache.rows[slots, strip]
+        self._tiles_of(index).fill(self.cache.rows, slots)
 
 
 class NarrowRows(HostRows):
@@ -316,3 +299,55 @@ class NarrowRows(HostRows):
         placed = self.kernel.inside(placed)
         rows, places = np.nonzero(placed)
         return csr_array((placed[rows, places], (rows, self.features[places])), shape=(placed.shape[0], self.width))
+
+
+#: kernel rows that are summed at a time; more: more memory for a copy of them
+SUMMED = 256
+#: strips of columns that threads sum up; more: more threads have work
+STRIPS = 16
+
+
+class MatrixRows:
+    """The part of `Rows` that solvers of dual problems use, by a kernel matrix in memory; the rest is the rows' own."""
+
+    #: rounds with fewer rows take less time, but a part of the matrix is a copy
+    worth_shrinking = False
+    worth_caching = False
+    keeps_vectors = False
+
+    def __init__(self, rows: Rows, K: Array, crew: Crew) -> None:
+        self.rows, self.n, self.dtype, self.K, self.crew = rows, rows.n, rows.dtype, K, crew
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the rows."""
+        return getattr(self.rows, name)
+
+    def on_demand(self) -> None:
+        """Return None: blocks are copied."""
+
+    def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
+        columns = index if columns is None else columns
+        size = index.size, columns.size
+        values = np.empty(size, self.dtype) if out is None else out[: size[0] * size[1]].reshape(size)
+        core.gathered(self.K, index, columns, values)
+        return values
+
+    def product_of(self, index: Array, V: Array, *, keep: bool | None = None) -> Array:  # noqa: ARG002
+        """Return K(rows, rows[index]) @ V."""
+        sums, weights = np.zeros((V.shape[1], self.n)), np.ascontiguousarray(V.T, self.dtype)
+
+        def work(strip: int) -> None:
+            some = slice(strip * self.n // STRIPS, (strip + 1) * self.n // STRIPS)
+            for part in blocks(index.size, SUMMED):
+                sums[:, some] += weights[:, part] @ self.K[index[part], some]
+
+        self.share_out(work, STRIPS)
+        return sums.T
+
+    def share_out(self, work: Callable[[int], None], count: int) -> None:
+
+        def each(numbers: slice) -> None:
+            for number in range(numbers.start, numbers.stop):
+                work(number)
+
+        self.crew.run(each, count, 1)

@@ -9,18 +9,61 @@ import numpy as np
 from scipy.sparse import issparse
 
 from .._core import core
-from ..kernels import Array, InnerKernel, Matrix, squared_norms
-from ..kernels.metric_gradients import MetricGradient
+from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, squared_norms
+from ..kernels.metric_gradients import MetricGradient, gaussian_gradient
 from ..metric import Metric
-from .curvatures import CompiledCurvatures, RunningCurvatures, ssyrk
+from .curvatures import CompiledCurvatures, RunningCurvatures
 from .kernel_matrix import KernelMatrix
 from .precision import Prepared, float32_error, plain_points
 from .protocol import Curvatures
-from .threads import blocks
+from .threads import READ_COST, Crew, blocks
 from .tiles import Tiles, make_tiles, tiles_against
 
-#: rows of a strip where kernel values are only read
-READ_STRIP = 1 << 14
+
+def fits_sums(kernel: Kernel, values: Matrix, K: Array) -> bool:
+    """Return whether compiled code has these sums: for the rbf kernel, and rows in the precision of kernel values."""
+    plain = issparse(values) or (isinstance(values, np.ndarray) and values.flags.c_contiguous)
+    return type(kernel) is RBF and plain and values.dtype == K.dtype and K.size > 0
+
+
+class GaussianSums:
+    """Sums over rows X with P_ij = K_ij <W_i, V_j>, or with one output P_ij = K_ij W_i and `scale` V_j.
+
+    `squares` are the squared factors f^2 of features. The spread is a sum over points too, by the weights `pulls`.
+    """
+
+    of_rows: Array  # P' X, (m, d)
+    of_norms: Array  # P' |f x|^2, (m,)
+    of_ones: Array  # P' 1
+    spread: Array  # (X * X)' P (pulls * scale), (d,)
+
+    def __init__(
+        self, values: Matrix, K: Array, W: Array, V: Array, squares: Array, pulls: Array | None, crew: Crew
+    ) -> None:
+        (m, q), d, dtype = V.shape, values.shape[1], K.dtype
+        self.scale = V[:, 0] if q == 1 else np.ones(m)
+        full = np.zeros((q + 1, -(-m // core.PANEL) * core.PANEL), dtype)
+        full[:q, :m] = V.T
+        if pulls is not None:
+            full[q, :m] = pulls * self.scale
+        sums = np.zeros(m * (d + 2) + (0 if pulls is None else d))
+        core.backward(
+            K,
+            (values.data, values.indices, values.indptr) if issparse(values) else values,
+            np.ascontiguousarray(W.T, np.float64),
+            full[:q],
+            np.ascontiguousarray(squares, dtype),
+            None if pulls is None else full[q],
+            sums,
+            *crew.helpers_for(K.size * (d + 4 * q)),
+        )
+        by_point = sums[: m * (d + 2)].reshape(m, d + 2)
+        self.of_rows, self.of_norms, self.of_ones = by_point[:, :d], by_point[:, d], by_point[:, d + 1]
+        self.spread = sums[m * (d + 2) :]
+
+
+#: rows of a strip where kernel values are only read, by NumPy and by compiled code
+READ_STRIP, TIMES_STRIP = 1 << 14, 1 << 9
 #: sparse rows of at most this many numbers are made dense for gradients: sparse products with many points are slow
 DENSE_VALUES = 1 << 25
 #: with at most this many points, gradients leave sparse rows sparse
@@ -59,7 +102,7 @@ class HostArrays:
     def take(array: Any, index: Array, axis: int = 0) -> Any:
         """Return some rows, or columns."""
         if axis:
-            return array[:, index]
+            return np.ascontiguousarray(array[:, index])
         return array[index] if issparse(array) else array.take(index, axis=0)
 
 
@@ -149,50 +192,57 @@ class HostMatrix(KernelMatrix):
 
     @property
     def _compiled(self) -> bool:
-        """Whether there are kernel values and their sums are float32."""
-        return self.K.size > 0 and self.dtype == self._sum_dtype == np.float32
+        """Whether there are kernel values and their sums have their precision."""
+        return self.K.size > 0 and self.dtype == self._sum_dtype
 
     def times(self, V: Array) -> Array:
-        """Return K @ V; several outputs by compiled code, since BLAS is slow at it."""
-        q = V.shape[1]
-        if not self._compiled or q == 1:
+        q, (n, m) = V.shape[1], self.K.shape
+        if not self._compiled or not q:
             return super().times(V)
-        lines, columns = np.empty((q, self.rows.n)), next((some for some in core.OUTPUT_COLUMNS if some >= q), 0)
-        columns = columns or core.OUTPUT_COLUMNS[-1]
-        weights = np.zeros((-(-q // columns), self.size, columns), np.float32)
-        for group in range(weights.shape[0]):
-            some = V[:, group * columns : (group + 1) * columns]
-            weights[group, :, : some.shape[1]] = some
-
-        def work(strip: slice) -> None:
-            core.times(self.K[strip], weights, lines[:, strip])
-
-        self._run(work, self.rows.n, self.size * q // 4, READ_STRIP)
+        weights = np.ascontiguousarray(V.T, self.dtype)
+        if q > 1 and self.dtype == np.float32:
+            columns = next((some for some in core.OUTPUT_COLUMNS if some >= q), core.OUTPUT_COLUMNS[-1])
+            full = np.zeros((-(-q // columns) * columns, m), np.float32)
+            full[:q] = weights
+            weights = np.ascontiguousarray(full.reshape(-1, columns, m).transpose(0, 2, 1))
+        lines = np.empty((q, n))
+        core.times(self.K, weights, lines, TIMES_STRIP, *self.rows.crew.helpers_for(READ_COST * n * m))
         return lines.T
 
     def back(self, W: Array, rows: Array | None = None) -> Array:
-        """Return K[rows].T @ W; for several lines that are mostly 0 by compiled code."""
-        q = W.shape[1]
-        if not self._compiled or rows is not None or q == 1 or np.count_nonzero(W) > SPARSE * W.size:
+        """Return K[rows].T @ W; one line, or several that are mostly 0, by compiled code."""
+        q, n = W.shape[1], self.rows.n
+        if not self._compiled or (q != 1 and np.count_nonzero(W) > SPARSE * n * q):
             return super().back(W, rows)
-        lines = np.ascontiguousarray(W.T)
-
-        def sums(some: slice) -> Array:
-            found = np.empty((q, self.size))
-            core.back(self.K[some], lines[:, some], np.empty(self.size, np.float32), found)
-            return found
-
-        return self._summed(self.rows.n, 0, sums, (q, self.size), cost=q * self.size // 4).T
+        lines, found = np.zeros((q, n)), np.empty((q, self.size))
+        lines[:, slice(None) if rows is None else rows] = W.T
+        core.back(self.K, lines, found, *self.rows.crew.helpers_for(READ_COST // 2 * np.count_nonzero(W) * self.size))
+        return found.T
 
     def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:
-        if self._compiled and count > 1 and not growing and ssyrk() is not None:
-            return CompiledCurvatures(self.K, count)
+        if self._compiled and not growing:
+            return CompiledCurvatures(self.K, count, self.rows.crew)
         return RunningCurvatures(self, count)
 
-    def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
-        from .host_backward import metric_pullback
+    def pullback(self, W: Array, V: Array) -> Array:
+        if not fits_sums(self.kernel, self.prepared.values, self.K):
+            return super().pullback(W, V)
+        placed = self.points if self.placed else self.rows.inward(self.points)
+        self.rows.meter.add(np.count_nonzero(W.any(axis=1)) * self.size)
+        sums = GaussianSums(self.prepared.values, self.K, W, V, np.zeros(self.rows.d), None, self.rows.crew)
+        return 2 * self.kernel.gamma * sums.scale[:, None] * (sums.of_rows - sums.of_ones[:, None] * placed)
 
-        return metric_pullback(self, W, V, metric)
+    def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
+        if not fits_sums(self.kernel, self.prepared.values, self.K):
+            return super().metric_pullback(W, V, metric)
+        m, d = self.points.shape
+        factors = np.ones(d) if metric.factors is None else metric.factors
+        widths = np.ones(m) if metric.widths is None else metric.widths
+        self.rows.meter.add(self.rows.n * m)
+        sums = GaussianSums(self.prepared.values, self.K, W, V, factors**2, widths, self.rows.crew)
+        parts = sums.of_rows, sums.of_norms, sums.of_ones, sums.spread
+        points, *logs = gaussian_gradient(self.kernel.gamma, self.points, sums.scale, factors, widths, parts)
+        return MetricGradient(points, np.zeros_like(V), *logs)
 
     # Strips and sums, the same for any number of threads.
 

@@ -248,20 +248,25 @@ class KernelMatrix:
 
     def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
         """Return the same gradient with respect to points and metric, after `move` in that metric; `coef` is 0."""
-        (m, d), on, totals = self.points.shape, self.on, list[Any]()
+        (m, d), on, xp = self.points.shape, self.on, self.on.xp
         factors = np.ones(d) if metric.factors is None else metric.factors
         widths = np.ones(m) if metric.widths is None else metric.widths
-        kernel = metric_sums(self.kernel, self.points, V, factors, widths, partial(on.send, dtype=self.dtype), on.xp)
+        kernel = metric_sums(self.kernel, self.points, V, factors, widths, partial(on.send, dtype=self.dtype), xp)
         features = self._features()
 
-        def work(some: slice) -> None:
+        def parts(some: slice) -> tuple[Any, ...]:
             A, K = on.cast(features[some, :], self.dtype), self._values(some) + 0.0
-            parts = [on.cast(part, on.sum_dtype) for part in kernel.sums(A, K, on.send(W[some], self.dtype))]
-            totals[:] = [total + part for total, part in zip(totals, parts, strict=True)] if totals else parts
+            return kernel.sums(A, K, on.send(W[some], self.dtype))
 
+        def sums(some: slice) -> Any:
+            return xp.concat([xp.reshape(part, (-1,)) for part in parts(some)])
+
+        shapes = [tuple(part.shape) for part in parts(slice(0, 0))]
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
         self.rows.meter.add(self.rows.n * m)
-        self._each(work)
-        points, log_factors, log_widths = kernel.gradient([on.fetch(total) for total in totals])
+        total = self._summed(self.rows.n, m + d, sums, (int(ends[-1]),), cost=m * (4 + d // 4))
+        found = [part.reshape(shape) for part, shape in zip(np.split(total, ends[:-1]), shapes, strict=True)]
+        points, log_factors, log_widths = kernel.gradient(found)
         return MetricGradient(points, np.zeros_like(V), log_factors, log_widths)
 
     # Other rows.

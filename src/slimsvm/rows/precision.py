@@ -16,7 +16,7 @@ from .._core import core
 from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, dense, scaled, squared_norms
 from ..metric import Metric
 from .memory import empty_like_rows, gathered, is_mapped
-from .threads import Crew, blocks
+from .threads import ALONE, Crew, blocks
 
 #: the largest error of kernel values from float32 tiles if the caller allows more
 FLOAT32_ERROR = 1e-4
@@ -36,7 +36,6 @@ COPIED_ROWS = 1024
 #: numbers in rows that are worth threads
 WORTH_THREADS = 1 << 17
 #: no threads
-ALONE = Crew(1)
 
 
 @dataclass(frozen=True)

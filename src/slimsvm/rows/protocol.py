@@ -57,8 +57,6 @@ class Rows(Protocol):
     ids: Array
     #: the work of products so far, if later products depend on it; part of the state of a run that can be resumed
     spent: int
-    #: outputs that are fitted together, in one product; threads fit other outputs (`share_out`)
-    outputs_at_once: int
     #: rows in the working set of methods that have one; larger where products with all rows are slow
     working_set: int
 
@@ -254,7 +252,7 @@ class Dual:
 
 
 @dataclass(frozen=True)
-class Look:
+class WorkingBlock:
     """What a round of SMO needs of a dual problem: how far it is from its optimum, and a working set with its block.
 
     `v` is linear - K c of the working set. Its arrays are valid until the next look.
@@ -270,7 +268,7 @@ class Look:
 class DualVectors(Protocol):
     """The vectors of a dual problem in the home of its rows, where working sets are chosen."""
 
-    def look(self) -> Look:
+    def look(self) -> WorkingBlock:
         """Return the largest violation of optimality, the objective, and the next working set.
 
         That are the rows that violate most, in both directions, and rows of the last working set.
@@ -296,6 +294,9 @@ class Factor(Protocol):
 
 class Curvatures(Protocol):
     """Sums H of w d d' over the rows that fall short, d = (1, k_1 .. k_m), of several outputs."""
+
+    #: outputs that are fitted together, in one product; threads fit other outputs (`share_out`)
+    at_once: int
 
     def factors(self, outputs: Array, residual: Array, weights: Array, R: Array) -> list[Factor]:
         """Return the factor of H + R for each of some outputs; H sums over the rows with a residual.

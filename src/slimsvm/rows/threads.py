@@ -23,6 +23,10 @@ SMALLEST_STRIP = 128
 #: larger strips have a multiple of so many rows. BLAS rounds the last rows of a strip that are fewer otherwise, and results
 #: would depend on the number of threads
 ALIGNED = 64
+#: multiply-adds that are worth waking another thread for compiled work; fewer: waking takes longer than the work
+HELPER_WORK = 1 << 22
+#: multiply-adds that take as long as reading a kernel value from memory
+READ_COST = 8
 #: the most threads, for machines that count wrong
 MOST_THREADS = 1024
 #: the most threads that wheels of OpenBLAS are built for; as many are no limit
@@ -239,14 +243,15 @@ class Crew:
         with one_blas_thread():
             self.together(strips.run, -(-n // size) - 1)
 
-    def helpers(self, most: int) -> Helpers:
-        """Return threads for a compiled job that at most `most` of them share with the calling one."""
+    def helpers_for(self, multiply_adds: float, most: int = MOST_THREADS) -> Helpers:
+        """Return as many threads for a compiled job as its work is worth; at most `most` beside the calling one."""
+        most = int(min(multiply_adds / HELPER_WORK, most))
         count = 0 if getattr(_inside, "working", False) or most < 1 else min(self.count - 1, most)
         return (_team(self.count - 1), count) if count else (None, 0)
 
     def together(self, work: Callable[[], None], most: int) -> None:
         """Call work() here and in at most `most` helpers, which share something out; return when all of it is done."""
-        team, helpers = self.helpers(most)
+        team, helpers = self.helpers_for(float("inf"), most)
         if team is None:
             _marked(work)
             return
@@ -261,6 +266,10 @@ class Crew:
         team.run(partial(_marked, work), there, helpers)
         if errors:
             raise errors[0]
+
+
+#: the calling thread without helpers
+ALONE = Crew(1)
 
 
 def _marked(work: Callable[[], None]) -> None:

@@ -19,7 +19,7 @@ from ..kernels.spec import SPECS, core_arguments
 from ..metric import Metric
 from .boxes import Boxes
 from .precision import USUAL, Given, Precision, Prepared, float32_error, plain_points, prepare
-from .threads import Crew, Helpers, blocks
+from .threads import Crew, blocks
 
 #: sparse points of at most this many features are made dense if they have at most this many numbers
 FEW_FEATURES, WRITTEN_OUT = 4096, 1 << 25
@@ -33,9 +33,11 @@ MOST_PLACES = 1 << 26
 SMALL_WORK = 1 << 22
 #: multiply-adds of a strip, less than a millisecond, and the least and most rows of it; more: threads wait longer for the
 #: last one
-STRIP_WORK, LEAST_ROWS, MOST_ROWS = 1 << 24, 24, 2048
-#: multiply-adds after which Ctrl-C is looked for, and those that are worth waking another thread
-TURN_WORK, HELPER_WORK = 1 << 31, 1 << 23
+STRIP_WORK, LEAST_ROWS, MOST_ROWS = 1 << 24, 96, 2048
+#: multiply-adds after which Ctrl-C is looked for
+TURN_WORK = 1 << 31
+#: rows of a strip whose values are copied to lines of points; more: longer waits for the last thread
+FILL_STRIP = 128
 #: rows of a strip of outputs of several classes; more: fewer threads at work
 CLASS_ROWS = 96
 #: rows and points of a tile of a kernel that is a Python function
@@ -87,6 +89,16 @@ class Tiles:
     def spread(self, V: Array | None = None, out: Array | None = None, values: Array | None = None) -> None:
         """Do what `run` does for all rows, in threads."""
         self.each_strip(lambda rows: self.run(rows, V, out, values))
+
+    def fill(self, lines: Array, which: Array) -> None:
+        """Set lines[which[j]] to the kernel values of point j and all rows."""
+
+        def work(rows: slice) -> None:
+            K = np.empty((rows.stop - rows.start, self.B.count), self.dtype)
+            self.run(rows, values=K)
+            lines[which, rows] = K.T
+
+        self.each_strip(work)
 
     def gram(self, out: Array | None = None) -> Array:
         """Return K(A, A) for tiles whose points are their rows; values below the diagonal are those above it."""
@@ -142,7 +154,6 @@ class CompiledTiles(Tiles):
 
     @property
     def strip(self) -> int:
-        """The number of rows in a strip, by the work of each."""
         return int(np.clip(STRIP_WORK // (self.work + 1), LEAST_ROWS, MOST_ROWS))
 
     def weights(self, V: Array) -> Array:
@@ -168,12 +179,18 @@ class CompiledTiles(Tiles):
         return out
 
     def spread(self, V: Array | None = None, out: Array | None = None, values: Array | None = None) -> None:
-        """Do what `run` does for all rows: threads take strips without the interpreter's lock."""
         self._together(self.strip, V=V, out=out, values=values)
 
     def _together(self, size: int, **wanted: Any) -> None:
-        strips = core.Strips(self.A.count, size, max(TURN_WORK // (size * self.work + 1), 1))
-        self.compiled.run_strips(strips, *helpers_for(self.crew, strips, self.A.count * self.work), **wanted)
+        count = self.A.count
+        strips = core.Strips(count, size, max(TURN_WORK // (size * self.work + 1), 1))
+        self.compiled.run_strips(strips, *self.crew.helpers_for(count * self.work, (count - 1) // size), **wanted)
+
+    def fill(self, lines: Array, which: Array) -> None:
+        count = self.A.count
+        strips = core.Strips(count, FILL_STRIP, TURN_WORK // (FILL_STRIP * self.work + 1) + 1)
+        helpers = self.crew.helpers_for(count * self.work, (count - 1) // FILL_STRIP)
+        self.compiled.fill_rows(strips, *helpers, lines, which)
 
     def gram(self, out: Array | None = None) -> Array:
         """Return K(A, A), from the values above the diagonal: they are symmetric to the last bit."""
@@ -183,18 +200,14 @@ class CompiledTiles(Tiles):
         return K
 
 
-def helpers_for(crew: Crew, strips: core.Strips, multiply_adds: int) -> Helpers:
-    """Return as many threads as the work is worth."""
-    return crew.helpers(min(multiply_adds // HELPER_WORK, -(-strips.n // strips.size) - 1))
-
-
 def add_class_outputs(crew: Crew, parts: list[tuple[Array, CompiledTiles, Array]], outputs: Array) -> None:
     """Add K V of each part to its outputs (q, n): columns, tiles of the same rows, and `weights` of coefficients."""
     columns, tiles, weights = (list(side) for side in zip(*parts, strict=True))
     multiply_adds = outputs.shape[1] * sum(each.work for each in tiles)
     strips = core.Strips(outputs.shape[1], CLASS_ROWS)
     compiled = [each.compiled for each in tiles]
-    core.run_together(compiled, weights, columns, strips, outputs, *helpers_for(crew, strips, multiply_adds))
+    helpers = crew.helpers_for(multiply_adds, (strips.n - 1) // strips.size)
+    core.run_together(compiled, weights, columns, strips, outputs, *helpers)
 
 
 def _forms(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew) -> tuple[Any, Any]:

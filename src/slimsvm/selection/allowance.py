@@ -35,8 +35,8 @@ def smallest(sizes: Sequence[float] | Array, errors: Sequence[float] | Array, li
 
 def largest_as_good(judgements: Sequence[Judgement], standard_errors: float) -> int:
     """Return the last place, of models by size, that is not worse than the best by so many standard errors."""
-    best = min(judgements, key=lambda found: np.nan_to_num(found.error))
-    return max(place for place, found in enumerate(judgements) if not found.worse_than(best, standard_errors))
+    best = min(judgements, key=lambda judgement: np.nan_to_num(judgement.error))
+    return max(place for place, judgement in enumerate(judgements) if not judgement.worse_than(best, standard_errors))
 
 
 @dataclass(frozen=True)
@@ -73,24 +73,24 @@ class Allowance:
 
         Larger models are rarely worse. If the next two have a higher error, the small one met it by chance.
         """
-        for place, found in enumerate(judgements):
+        for place, judgement in enumerate(judgements):
             near = judgements[place : place + 3]
             # the same rows judged all of them, so their mean is as uncertain as one
-            mean = replace(Judgement.mean(near, np.full(len(near), 1 / len(near))), deviations=found.deviations)
-            if self.allows(found) and self.allows(mean):
+            mean = replace(Judgement.mean(near, np.full(len(near), 1 / len(near))), deviations=judgement.deviations)
+            if self.allows(judgement) and self.allows(mean):
                 return place
         return None
 
-    def allows(self, found: Judgement) -> bool:
+    def allows(self, judgement: Judgement) -> bool:
         """Return whether a model with this judgement is good enough."""
-        margin = MARGIN * found.noise_against(self.full)
-        return found.error + margin <= self.limit + ROUNDING and self._keeps_classes(found)
+        margin = MARGIN * judgement.noise_against(self.full)
+        return judgement.error + margin <= self.limit + ROUNDING and self._keeps_classes(judgement)
 
-    def _keeps_classes(self, found: Judgement) -> bool:
+    def _keeps_classes(self, judgement: Judgement) -> bool:
         """Return whether recall of each class falls by at most `MOST_RECALL_LOST` or one row."""
-        if self.class_rows is None or self.full.class_errors is None or found.class_errors is None:
+        if self.class_rows is None or self.full.class_errors is None or judgement.class_errors is None:
             return True
-        lost = self.class_rows * np.nan_to_num(found.class_errors - self.full.class_errors)
+        lost = self.class_rows * np.nan_to_num(judgement.class_errors - self.full.class_errors)
         return bool((lost <= np.maximum(MOST_RECALL_LOST * self.class_rows, 1.0) + 1e-9).all())
 
     def __str__(self) -> str:
@@ -164,8 +164,8 @@ class smallest_within:  # noqa: N801  (used like a function)
 
 def amounts(budgets: Iterable[Any]) -> Array:
     """Return budgets as numbers to compare; None is no limit. Raise ValueError for budgets of different kinds."""
-    found = [None if budget is None else Budget.of(budget).amount for budget in budgets]
-    kinds = {limit[0] for limit in found if limit is not None}
+    numbers = [None if budget is None else Budget.of(budget).amount for budget in budgets]
+    kinds = {limit[0] for limit in numbers if limit is not None}
     if len(kinds) > 1:
         raise ValueError(f"budgets of the kinds {', '.join(sorted(kinds))} have no common order; give a grid of one kind")
-    return np.array([np.inf if limit is None else limit[1] for limit in found])
+    return np.array([np.inf if limit is None else limit[1] for limit in numbers])

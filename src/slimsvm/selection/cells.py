@@ -97,11 +97,11 @@ class Cell:
     seconds: float
 
 
-def results_table(cells: Sequence[Settings], found: Sequence[Cell | None], folds: int) -> dict[str, Any]:
+def results_table(cells: Sequence[Settings], results: Sequence[Cell | None], folds: int) -> dict[str, Any]:
     """Return the table of all cells with the keys of GridSearchCV's `cv_results_`; cells without a score have NaN."""
-    scores = np.array([np.full(folds, np.nan) if cell is None else cell.scores for cell in found])
-    sizes = np.array([np.full(folds, np.nan) if cell is None else cell.sizes for cell in found])
-    seconds = np.array([np.nan if cell is None else cell.seconds / folds for cell in found])
+    scores = np.array([np.full(folds, np.nan) if cell is None else cell.scores for cell in results])
+    sizes = np.array([np.full(folds, np.nan) if cell is None else cell.sizes for cell in results])
+    seconds = np.array([np.nan if cell is None else cell.seconds / folds for cell in results])
     mean = scores.mean(axis=1)
     table: dict[str, Any] = {"mean_fit_time": seconds, "std_fit_time": 0 * seconds}
     table |= {"mean_score_time": 0 * seconds, "std_score_time": 0 * seconds}

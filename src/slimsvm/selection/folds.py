@@ -50,8 +50,8 @@ def fold_rows(strata: Array, fraction: float, seed: int, most_folds: int = MOST_
     No row is a validation row of two folds, except in strata that are too small to be split.
     """
     train, validation = split_rows(strata, fraction, seed)
-    most = int(1 / fraction + 1e-9)
-    count = min(most, most_folds, math.ceil(ENOUGH_ROWS / validation.size))
+    possible = int(1 / fraction + 1e-9)
+    count = min(possible, most_folds, math.ceil(ENOUGH_ROWS / validation.size))
     both = np.intersect1d(train, validation)
     rest = np.setdiff1d(train, both)
     if count < 2 or not rest.size:
@@ -61,7 +61,7 @@ def fold_rows(strata: Array, fraction: float, seed: int, most_folds: int = MOST_
     dealt = shuffled[np.argsort(strata[shuffled], kind="stable")]
     folds = [(train, validation)]
     for fold in range(count - 1):
-        chosen = dealt[fold :: most - 1]
+        chosen = dealt[fold :: possible - 1]
         folds.append((np.setdiff1d(np.arange(strata.size), chosen), np.union1d(chosen, both)))
     return folds
 
@@ -117,7 +117,6 @@ class FoldPaths:
         return self.average
 
     def _full_of(self, number: int) -> Expansion | None:
-        """Return the full model that a fold's small models follow."""
         return self.fulls[number] if self.fulls else self.full
 
     @property

@@ -109,7 +109,10 @@ class Scoring:
                 raise ValueError(
                     f"scoring={self.name!r} gave {score} on {numbers.size} validation rows; use another scorer"
                 )
-            drawn = [self._score(estimator, goal, model, outputs[some], gathered(rows, some), y[some]) for some in samples]
+            drawn = [
+                self._score(estimator, goal, model, outputs[sample], gathered(rows, sample), y[sample])
+                for sample in samples
+            ]
             deviations = np.nan_to_num(np.array(drawn) - np.nanmean(drawn)) / np.sqrt(len(samples) - 1)
             return Judgement(self.perfect - score, float(np.linalg.norm(deviations)), -deviations.astype(np.float32))
 
@@ -136,7 +139,7 @@ def check_scorer_name(name: str) -> None:
 
 def resamples(strata: Array, alike: bool, rng: np.random.Generator) -> list[Array]:
     """Return row numbers drawn with replacement: from each stratum as many as it has, or from all rows if `alike`."""
-    groups = [np.arange(strata.size)] if alike else [np.flatnonzero(strata == each) for each in np.unique(strata)]
+    groups = [np.arange(strata.size)] if alike else [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
     return [np.concatenate([rng.choice(group, group.size) for group in groups]) for _ in range(RESAMPLES)]
 
 

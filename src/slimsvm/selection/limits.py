@@ -82,36 +82,38 @@ class Limits:
         return full.meant_for(next(fitting, self.open[-1])) if self.open else self.meant(full)
 
     def decided(self, path: Path, limit: int, judge: Callable[[Expansion], Judgement]) -> Limits:
-        """Return the limits with a precision: the one with fewest bits, and most points, that is hardly worse than others.
+        """Return the limits with a precision that is hardly worse than others: the one with most points, then fewest bits.
 
         Models are judged with rounded numbers; `judge` returns the validation error of a model of the path. A reducer may
         have chosen already.
         """
         if not self.open or self.room is None or any(step.model.precision != "float32" for step in path):
             return self
-        found: dict[str, Judgement] = {}
+        judged: dict[str, tuple[Judgement, int]] = {}
         for name in self.open:
             steps = tuple(step for step in path if self.room.bytes_of(step.model.meant_for(name)) <= self.room.bytes)
             if steps and steps[0].size <= limit:
-                found[name] = judge(rounded_model(replace(path, steps=steps).best(limit).model, name))
-        lowest = min(found.values(), key=lambda judgement: judgement.error)
-        alike = [name for name, judgement in found.items() if not judgement.worse_than(lowest, HARDLY)]
-        return replace(self, precision=min(alike, key=BITS.__getitem__))
+                model = replace(path, steps=steps).best(limit).model
+                judged[name] = judge(rounded_model(model, name)), model.size
+        lowest = min((judgement for judgement, _ in judged.values()), key=lambda judgement: judgement.error)
+        alike = {name: size for name, (judgement, size) in judged.items() if not judgement.worse_than(lowest, HARDLY)}
+        # sparse points have no tables of 4 bits: all features of a few points would take the room of many
+        return replace(self, precision=max(alike, key=lambda name: (alike[name], -BITS[name])))
 
-    def size(self, most: int, *, full: bool) -> int | None:
+    def size(self, largest: int, *, full: bool) -> int | None:
         """Return the support vectors that all limits allow; None, with a warning, where the full model is within them.
 
         `most` is the size of the full model (with `full`), or the number of rows. Impossible budgets raise ValueError with
         the nearest possible ones.
         """
-        return size_limit(self.budget, self.room, lambda size: self.time(self.like(size)), most, full=full)  # type: ignore[misc]
+        return size_limit(self.budget, self.room, lambda size: self.time(self.like(size)), largest, full=full)  # type: ignore[misc]
 
-    def counted(self, most: int, *, full: bool) -> Limits:
+    def counted(self, largest: int, *, full: bool) -> Limits:
         """Return the limits whose room knows the limits on the number of support vectors and on time."""
         if self.room is None:
             return self
-        found = counts(self.budget, lambda size: self.time(self.like(size)), most, full=full)  # type: ignore[misc]
-        return replace(self, room=replace(self.room, count=min(found.values(), default=None)))
+        limits = counts(self.budget, lambda size: self.time(self.like(size)), largest, full=full)  # type: ignore[misc]
+        return replace(self, room=replace(self.room, count=min(limits.values(), default=None)))
 
     def reached(self, limit: int, path: Path) -> int:
         """Return the most points of a path: under a limit in bytes, a reducer may find models that take fewer for each."""
@@ -151,8 +153,8 @@ class Limits:
         allowed = self.budget.microseconds
         if allowed is None:
             return step
-        smaller = [each for each in path if each.size <= step.size]
-        return next((each for each in reversed(smaller) if self.time(each.model) <= allowed), smaller[0])
+        smaller = [other for other in path if other.size <= step.size]
+        return next((other for other in reversed(smaller) if self.time(other.model) <= allowed), smaller[0])
 
 
 def rounded_model(model: Expansion, precision: str) -> Expansion:
@@ -191,22 +193,21 @@ def _time(estimator: Any, problem: Problem, around: Around, model: Expansion) ->
 
 
 def _model_like(problem: Problem, size: int) -> Expansion:
-    """Return a model of that size."""
-    some, outputs = np.arange(size) % problem.X.shape[0], problem.goal.outputs
-    points = problem.ids[some][:, None] if isinstance(problem.kernel, Precomputed) else problem.X[some]
+    places, outputs = np.arange(size) % problem.X.shape[0], problem.goal.outputs
+    points = problem.ids[places][:, None] if isinstance(problem.kernel, Precomputed) else problem.X[places]
     return Expansion(problem.kernel, points, np.ones((size, outputs)), np.zeros(outputs))
 
 
 def checked_budget(budget: object, precision: object, calibration: object = None) -> Budget:
     """Return the limits that a user gives; raise ValueError for values that are wrong for any data."""
-    found = Budget.of(budget)
+    limits = Budget.of(budget)
     check_precision(precision)
-    if found.bytes is not None and calibration == "isotonic":
+    if limits.bytes is not None and calibration == "isotonic":
         raise ValueError(
             "calibration='isotonic' makes tables whose length is known after the fit only, and the budget has a limit in "
             "bytes; give calibration='sigmoid' or 'temperature', or a number of support vectors"
         )
-    return found
+    return limits
 
 
 def room_for(budget: Budget, precision: str, shape: Shape) -> Room | None:
@@ -233,40 +234,42 @@ def check_tables(kernel: str, precision: str, *, limited: bool) -> None:
 
 
 def size_limit(
-    budget: Budget, room: Room | None, microseconds: Callable[[int], float], most: int, *, full: bool
+    budget: Budget, room: Room | None, microseconds: Callable[[int], float], largest: int, *, full: bool
 ) -> int | None:
     """Return the support vectors that all limits allow; None, with a warning, where the full model is within them.
 
     `most` is the size of the full model (with `full`), or the number of rows; `microseconds` is the time of a prediction
     by size.
     """
-    if budget.count is not None and budget.count > most and not full:
+    if budget.count is not None and budget.count > largest and not full:
         warn_user(
-            f"budget={budget.count} is above the number of rows, {most}; the model has {most} support vectors at most"
+            f"budget={budget.count} is above the number of rows, {largest}; the model has {largest} support vectors at most"
         )
-    limits = counts(budget, microseconds, most, full=full)
+    limits = counts(budget, microseconds, largest, full=full)
     if room is not None:
-        limits[f"budget='{Budget(bytes=room.bytes)}'"] = _within_bytes(room, most)
+        limits[f"budget='{Budget(bytes=room.bytes)}'"] = _within_bytes(room, largest)
     if not limits:
         return None
     words, limit = min(limits.items(), key=lambda item: item[1])
-    if limit < most or not full:
+    if limit < largest or not full:
         return limit
+    if room is not None and max(room.points(name, largest) for name in room.precisions) < largest:
+        return largest - 1  # only models with a projection may be as large
     enough = "is not below" if budget.count is not None else "is enough for"
-    warn_user(f"{words} {enough} the {most} support vectors of the full model, which is returned")
+    warn_user(f"{words} {enough} the {largest} support vectors of the full model, which is returned")
     return None
 
 
-def counts(budget: Budget, microseconds: Callable[[int], float], most: int, *, full: bool) -> dict[str, int]:
+def counts(budget: Budget, microseconds: Callable[[int], float], largest: int, *, full: bool) -> dict[str, int]:
     """Return the support vectors that the limits on their number and on time allow, each by the limit in words."""
     limits: dict[str, int] = {}
     if budget.count is not None:
-        limits[f"budget={budget.count}"] = budget.count if full else min(budget.count, most)
+        limits[f"budget={budget.count}"] = budget.count if full else min(budget.count, largest)
     if budget.fraction is not None:
-        limits[f"budget={budget.fraction}"] = max(1, round(budget.fraction * most))
+        limits[f"budget={budget.fraction}"] = max(1, round(budget.fraction * largest))
     if budget.microseconds is not None:
         words = f"budget='{Budget(microseconds=budget.microseconds)}'"
-        limits[words] = _within_time(budget.microseconds, microseconds, most)
+        limits[words] = _within_time(budget.microseconds, microseconds, largest)
     return limits
 
 
@@ -286,7 +289,7 @@ def _within_bytes(room: Room, most: int) -> int:
     )
 
 
-def _within_time(allowed: float, microseconds: Callable[[int], float], most: int) -> int:
+def _within_time(allowed: float, microseconds: Callable[[int], float], largest: int) -> int:
     """Return the largest size that predicts a row within the time, as measured on this machine."""
     least = microseconds(1)
     if least > allowed:
@@ -294,4 +297,4 @@ def _within_time(allowed: float, microseconds: Callable[[int], float], most: int
             f"budget='{Budget(microseconds=allowed)}' is too little: with one support vector predict takes {least:.3g} us "
             f"on this machine. Give '{1.2 * least:.3g} us' or more, or shorten the steps before the model"
         )
-    return largest_where(lambda size: size == 1 or microseconds(size) <= allowed, most)
+    return largest_where(lambda size: size == 1 or microseconds(size) <= allowed, largest)

@@ -72,9 +72,9 @@ class Step:
     class_errors: Array | None = field(default=None, compare=False)  # the share of misclassified rows of each class
 
     @classmethod
-    def judged(cls, model: Expansion, made: Made, found: Judgement) -> Step:
+    def judged(cls, model: Expansion, made: Made, judgement: Judgement) -> Step:
         """Return the step of a model with its judgement."""
-        return cls(model, found.error, made, found.standard_error, found.deviations, found.class_errors)
+        return cls(model, judgement.error, made, judgement.standard_error, judgement.deviations, judgement.class_errors)
 
     @property
     def judgement(self) -> Judgement:
@@ -235,8 +235,8 @@ class Path:
         signs = labels if labels.ndim > 1 else np.where(labels == np.unique(labels)[-1], 1.0, -1.0)[:, None]
         norms, hinge, slant = [], [], []
         for model in self.models:
-            own = model(model.points) - model.bias
-            norms.append(float((np.asarray(model.coef) * own).sum()))
+            linear = model(model.points) - model.bias
+            norms.append(float((np.asarray(model.coef) * linear).sum()))
             margins = signs * model(X)
             hinge.append(float(np.maximum(0.0, 1 - margins).sum(axis=1).mean()))
             slant.append(float(np.clip(0.5 - margins, 0.0, 1.0).sum(axis=1).mean()))
@@ -261,7 +261,7 @@ class Path:
 
     def keep(self, step: Step) -> Path:
         """Return the path with this step marked as the chosen one."""
-        return replace(self, kept=next(place for place, each in enumerate(self.steps) if each is step))
+        return replace(self, kept=next(place for place, other in enumerate(self.steps) if other is step))
 
     def at(self, size: int) -> Step:
         """Return the step of a size; raise ValueError where the path does not have it."""

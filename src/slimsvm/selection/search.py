@@ -73,13 +73,15 @@ class Selection:
     @property
     def full_problem(self) -> Problem:
         """The problem of the full model."""
-        own = self.full_goal is not None and not self.problem.goal.real  # values are in the units of this problem
-        return replace(self.problem, goal=self.full_goal) if own else self.problem
+        if self.full_goal is None or self.problem.goal.real:  # values are in the units of this problem
+            return self.problem
+        return replace(self.problem, goal=self.full_goal)
 
     @property
     def follow(self) -> bool:
         """Whether the reducer gets the full model: outputs of single classes cannot follow those of pairs of classes."""
-        return (self.problem.goal.name == "ovr") == (self.full_problem.goal.name == "ovr")
+        goal = self.problem.goal  # two classes have one output in every coding
+        return goal.n_classes < 3 or (goal.name == "ovr") == (self.full_problem.goal.name == "ovr")
 
     def goal_of(self, model: Expansion, full: Expansion) -> Goal:
         """Return the goal of the model that was kept: the full one's, or that of the search."""
@@ -117,18 +119,18 @@ class Selection:
         search = replace(self, problem=self.problem.following(full), limits=limits)
         inside = search._in_units()
         same = inside._model_inside(full)
-        found: Found
+        chosen: Found
         if tolerance is None:
             known = None if self.problem.goal.real else outputs
             inside = replace(inside, problem=replace(inside.problem, full_outputs=known))
-            found = inside._best(limit or 1, same)
+            chosen = inside._best(limit or 1, same)
         else:
             search._warn_of_rare_classes(tolerance)
             given = baseline or Baseline(self.judge.judged(self.problem, full), AGREEMENT)
             allowance = Allowance(given.judgement, tolerance, given.judged, search._class_rows())
-            found = inside._smallest(same, limit, allowance, given.models)
-        model, path = inside._outside(*found)
-        return self.limits.kept(full) if found[0] is same else model, path
+            chosen = inside._smallest(same, limit, allowance, given.models)
+        model, path = inside._outside(*chosen)
+        return self.limits.kept(full) if chosen[0] is same else model, path
 
     def from_labels(self) -> Found:
         """Return the best model within the budget, made from the labels only, and its path."""
@@ -158,11 +160,9 @@ class Selection:
         return replace(self, problem=problem, judge=replace(self.judge, units=units))
 
     def _model_inside(self, full: Expansion) -> Expansion:
-        """Return a full model in the units of the labels."""
         return self.judge.units.model_inside(full) if self.problem.goal.real else full
 
     def _outside(self, model: Expansion, path: Path | None) -> Found:
-        """Return a model and its path in the user's unit."""
         if self.problem.goal.real:
             units = self.judge.units
             model, path = units.model_outside(model), None if path is None else units.path_outside(path)
@@ -193,10 +193,10 @@ class Selection:
 
     def _on_folds(self, full: Expansion | None, fulls: Sequence[Expansion] = ()) -> FoldPaths:
         # models that are not refined on all rows should at least follow the full model of all rows
-        own = [self._model_inside(each) for each in fulls if self.reducer.finishes]
+        inside = [self._model_inside(full_model) for full_model in fulls if self.reducer.finishes]
         tasks = [replace(task, room=self.limits.room) for task in self.judge.folds(self.problem)]
         deadline = self.problem.run.deadline.within(self.reducer.time_limit)
-        return FoldPaths(self.reducer, full if self.follow else None, deadline, tasks, own)
+        return FoldPaths(self.reducer, full if self.follow else None, deadline, tasks, inside)
 
     def _extended(self, folds: FoldPaths, limit: int, count: int | None = None) -> Path:
         """Return the reducer's path to `limit`, with a warning if the time limit cut it short."""
@@ -240,11 +240,11 @@ class Selection:
 
     def _warn_of_no_model(self, reach: int, limit: int | None, allowance: Allowance) -> None:
         """Warn that no model is within the tolerance, with what was compared and what is returned."""
-        kept = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
+        returned = "the full model is returned" if limit is None else f"the best of at most {limit} is returned"
         recall = "" if allowance.class_rows is None else f", and keeps each class's recall to within {MOST_RECALL_LOST}"
         warn_user(
             f"no model of at most {reach} support vectors has the validation error allowed, {allowance.limit:.4g} less "
-            f"half a standard error{recall}; {kept}. The full model has {allowance.full.error:.4g}, judged by "
+            f"half a standard error{recall}; {returned}. The full model has {allowance.full.error:.4g}, judged by "
             f"{allowance.judged}. Raise tolerance or budget, or try another reducer",
         )
 
@@ -321,9 +321,9 @@ def check_selection(validation_fraction: Any, tolerance: Any, scoring: Any = Non
     """Raise ValueError unless both are shares of rows; with a scoring, the tolerance is in units of the score."""
     if not isinstance(validation_fraction, Real) or not 0 < float(validation_fraction) < 1:
         raise ValueError(f"validation_fraction must be a share of the rows between 0 and 1, not {validation_fraction!r}")
-    most, what = (
+    upper, what = (
         (1.0, "a share of errors from 0 up to 1") if scoring is None else (np.inf, "a difference of scores, 0 or more")
     )
-    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < most):
+    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= float(tolerance) < upper):
         raise ValueError(f"tolerance must be {what}, such as 0.005, not {tolerance!r}")
     Scoring.of(scoring)

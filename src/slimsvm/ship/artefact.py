@@ -56,6 +56,7 @@ class Artefact:
     projection: Array | None = None  # (d, columns of points)
     precision: str = "float32"  # of the tables that the model was made for
     learning: Learning | None = None  # how the model learns on, if it learns row by row
+    ranges: Array | None = None  # (2, d) the least and the largest number of each raw feature in training, if known
 
     @property
     def size(self) -> int:
@@ -129,6 +130,8 @@ class Artefact:
         Metric(None, self.widths, self.projection).check(self.kernel, self.size, self.columns)
         if self.scaling is not None:
             self.scaling.check(self.features)
+        if self.ranges is not None and (self.ranges.shape != (2, self.features) or not np.isfinite(self.ranges).all()):
+            raise ValueError(f"it has ranges of shape {self.ranges.shape} for {self.features} features, or some not finite")
         _check_calibration(self)
 
     def coordinates(self, rows: Array) -> Array:
@@ -235,6 +238,11 @@ def _check_columns(a: Artefact) -> None:
 def whole_degree(parameters: Mapping[str, float]) -> dict[str, float]:
     """Return the parameters of a kernel as Python numbers; the degree is a whole one."""
     return {name: int(value) if name == "degree" else float(value) for name, value in parameters.items()}
+
+
+def raw_ranges(ranges: Array | None, scaling: Scaling | None) -> Array | None:
+    """Return the ranges of features before their scaling."""
+    return ranges if ranges is None or scaling is None else ranges / scaling.scale + scaling.centre
 
 
 def numbers_of(points: Array | SparsePoints) -> Array:

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -80,24 +80,42 @@ class BoardCost:
 
 
 def board_cost(artefact: Artefact, target: str, exporter: CExporter, rows: Array | None = None) -> BoardCost:
-    """Return what the C model of an exporter takes; raise ValueError that names the tools that are not installed.
+    """Return what the C model of an exporter takes; raise ValueError that names the tools that are not installed."""
+    board_of(target)
+    rows = np.atleast_2d(typical_rows(artefact) if rows is None else rows)[:ROWS]
+    sources = {f"model{ending}": data for ending, data in exporter.render(artefact, "model").items()}
+    kind, numbers = "float", rows.astype(np.float32)
+    if exporter.integers:
+        held = Integers.of(artefact, exporter.precision, None if exporter.rows is None else np.asarray(exporter.rows))
+        kind, numbers = f"int{held.row_bits}_t", held.quantise(rows)
+    return cost_of(sources, target, kind, numbers)
 
-    Flash is the length of code and constants with the functions of the C library that only the model needs.
-    """
+
+def board_of(target: str) -> Board:
+    """Return the processor of that name; raise ValueError if there is none, or no compiler for it."""
     if target not in BOARDS:
         raise ValueError(f"there is no target {target!r}; there are {list(BOARDS)}")
-    board = BOARDS[target]
-    if shutil.which(board.compiler[0]) is None:
-        raise ValueError(f"{target} needs {board.compiler[0]}, which is not installed")
-    rows = typical_rows(artefact)[:ROWS] if rows is None else rows[:ROWS]
+    if shutil.which(BOARDS[target].compiler[0]) is None:
+        raise ValueError(f"{target} needs {BOARDS[target].compiler[0]}, which is not installed")
+    return BOARDS[target]
+
+
+def cost_of(sources: Mapping[str, bytes], target: str, kind: str, rows: Array, *options: str) -> BoardCost:
+    """Return what a model takes whose `model.h` declares model_predict(row) and MODEL_FEATURES, for rows of this type.
+
+    Flash is the length of code and constants with the functions of the C library that only the model needs. The model is
+    `model.c`, or `model.cpp`.
+    """
+    board = board_of(target)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for ending, data in exporter.render(artefact, "model").items():
-            (folder / f"model{ending}").write_bytes(data)
-        _compile(board, folder, ["-c", "model.c", "-o", "model.o", "-fstack-usage"])
+        for place, data in sources.items():
+            (folder / place).write_bytes(data)
+        own = "model.cpp" if "model.cpp" in sources else "model.c"
+        _compile(board, folder, ["-c", own, "-o", "model.o", "-fstack-usage", *options])
         text, data_, bss = _size(board, folder / "model.o")
         frames = [int(line.split("\t")[1]) for line in (folder / "model.su").read_text().splitlines()]
-        steps = None if board.missing else _steps(board, folder, artefact, exporter, np.atleast_2d(rows))
+        steps = None if board.missing else _steps(board, folder, kind, rows)
         return BoardCost(text + data_ + _library(board, folder), data_ + bss, sum(frames), steps, board.unit)
 
 
@@ -126,13 +144,10 @@ def _library(board: Board, folder: Path) -> int:
     return max(sizes[0] - sizes[1] - sizes[2], 0)
 
 
-def _steps(board: Board, folder: Path, artefact: Artefact, exporter: CExporter, rows: Array) -> float:
+def _steps(board: Board, folder: Path, kind: str, rows: Array) -> float:
     """Return the cycles or instructions of a prediction, the mean of some rows."""
-    kind, numbers, repeats = "float", rows.astype(np.float32), 8
-    if exporter.integers:
-        held = Integers.of(artefact, exporter.precision, None if exporter.rows is None else np.asarray(exporter.rows))
-        kind, numbers = f"int{held.row_bits}_t", held.quantise(rows)
-    text = ", ".join("{ " + ", ".join(map(repr, row)) + " }" for row in numbers.tolist())
+    repeats = 8
+    text = ", ".join("{ " + ", ".join(map(repr, row)) + " }" for row in rows.tolist())
     defines = f"#define ROWS {len(rows)}\n#define REPEATS {repeats}\n#define ROW_TYPE {kind}\n#define ROW_NUMBERS {text}\n"
     main = files(__package__).joinpath("boards", board.source).read_text(encoding="utf-8")
     (folder / "main.c").write_text(defines + main)

@@ -11,28 +11,61 @@ import numpy as np
 from ..goals import Decision
 from ..kernels.spec import EXP, IDENTITY, POWER
 from .artefact import Array
-from .c_source import FLASH, OUTPUTS, CSource
+from .c_source import FLASH, OUTPUTS, CSource, c_type
 from .integers import Codes, Integers, Line, Rate, halves
 from .literals import as_float32, float_literal, table
 from .template import LICENCE, filled, source
 
-#: the sum of squares of differences of bytes: AVR multiplies bytes in two cycles, and its compiler does not know
-ADD_SQUARES = r"""#if defined(__AVR_HAVE_MUL__) && defined(__FLASH) && FEATURES < 256
+#: the sum of squares of differences of a row and a point of bytes. AVR multiplies bytes, in a loop for rows of 8 bits, and
+#: in one for rows of 16 bits, whose differences have 13
+SQUARES = r"""#if defined(__AVR_HAVE_MUL__) && defined(__FLASH) && FEATURES < 256
 #define ADD_SQUARES(sum, x, point) do { \
-    const int8_t *row = (x); \
+    const RowEntry *row = (x); \
     uint16_t place = (uint16_t)(point); \
-    uint8_t left = FEATURES, a, b; \
-    __asm__ volatile("1: ld %3, %a1+\n\tlpm %4, Z+\n\tsub %3, %4\n\tbrge 2f\n\tneg %3\n\t2: mul %3, %3\n\t" \
-            "add %A0, r0\n\tadc %B0, r1\n\tclr r1\n\tadc %C0, r1\n\tadc %D0, r1\n\tdec %5\n\tbrne 1b" \
-            : "+r"(sum), "+x"(row), "+z"(place), "=&r"(a), "=&r"(b), "+r"(left) : : "r0", "memory"); \
+    uint8_t left = FEATURES, b; \
+    LOOP \
 } while (0)
 #else
 #define ADD_SQUARES(sum, x, point) do { \
     for (int i = 0; i < FEATURES; i++) { \
-        const int32_t d = (int32_t)(x)[i] - (point)[i]; \
+        const int32_t d = (int32_t)(x)[i] - FINE * (point)[i]; \
         (sum) += (uint32_t)(d * d); \
     } \
 } while (0)
+#endif"""
+LOOPS = {
+    8: r"""uint8_t a; \
+    __asm__ volatile("1: ld %3, %a1+\n\tlpm %4, Z+\n\tsub %3, %4\n\tbrge 2f\n\tneg %3\n\t2: mul %3, %3\n\t" \
+            "add %A0, r0\n\tadc %B0, r1\n\tadc %C0, %D0\n\tdec %5\n\tbrne 1b\n\tclr r1" /* D is 0 */ \
+            : "+r"(sum), "+x"(row), "+z"(place), "=&r"(a), "=&r"(b), "+r"(left) : : "r0", "memory");""",
+    16: r"""uint16_t a; \
+    uint8_t zero; \
+    const int8_t finer = FINE; \
+    __asm__ volatile("clr %6\n\t1: ld %A3, %a1+\n\tld %B3, %a1+\n\tlpm %4, Z+\n\tmuls %4, %7\n\t" \
+            "sub %A3, r0\n\tsbc %B3, r1\n\tbrpl 2f\n\tcom %B3\n\tneg %A3\n\tsbci %B3, 255\n\t" \
+            "2: mul %A3, %A3\n\tadd %A0, r0\n\tadc %B0, r1\n\tadc %C0, %6\n\tadc %D0, %6\n\t" \
+            "mul %A3, %B3\n\tlsl r0\n\trol r1\n\tadd %B0, r0\n\tadc %C0, r1\n\tadc %D0, %6\n\t" \
+            "mul %B3, %B3\n\tadd %C0, r0\n\tadc %D0, r1\n\tdec %5\n\tbrne 1b\n\tclr r1" \
+            : "+r"(sum), "+x"(row), "+z"(place), "=&d"(a), "=&d"(b), "+r"(left), "=&r"(zero) : "d"(finer) \
+            : "r0", "memory");""",
+}
+#: s * factor >> 16, of 48 bits
+SCALED = r"""#ifdef __AVR_HAVE_MUL__
+static inline uint32_t scaled(uint32_t s, uint16_t factor)
+{
+    uint32_t p;
+    uint8_t low;
+    __asm__("clr %A0\n\tclr %B0\n\tclr %C0\n\tclr %D0\n\tmul %A2, %A3\n\tmov %1, r1\n\t"
+            "mul %A2, %B3\n\tadd %1, r0\n\tadc %A0, r1\n\tmul %B2, %A3\n\tadd %1, r0\n\tadc %A0, r1\n\tadc %B0, %D0\n\t"
+            "mul %B2, %B3\n\tadd %A0, r0\n\tadc %B0, r1\n\tmul %C2, %A3\n\tadd %A0, r0\n\tadc %B0, r1\n\tadc %C0, %D0\n\t"
+            "mul %C2, %B3\n\tadd %B0, r0\n\tadc %C0, r1\n\tmul %D2, %A3\n\tadd %B0, r0\n\tadc %C0, r1\n\trol %D0\n\t"
+            "mul %D2, %B3\n\tadd %C0, r0\n\tadc %D0, r1\n\tclr r1"
+            : "=&r"(p), "=&r"(low) : "r"(s), "r"(factor) : "r0");
+    return p;
+}
+#define SCALED(s, factor) scaled(s, factor)
+#else
+#define SCALED(s, factor) (((s) >> 16) * (factor) + (((s) & 0xffff) * (factor) >> 16))
 #endif"""
 #: the product of a kernel value, which is not negative, and a coefficient of a byte, added to a sum
 ADD_PRODUCT = r"""#ifdef __AVR_HAVE_MUL__
@@ -75,8 +108,8 @@ class IntegerSource(CSource):
             "VALUE": value,
             "WIDTHS": a.widths is not None,
             "LEFT": held.value.left if isinstance(held.value, Rate) else 0,
-            "LONG_SHIFT": isinstance(held.value, Rate) and held.value.down >= 16,
-            "BYTE_SQUARES": a.spec.total.name == "squares" and self.entry_bits == 8,
+            "BYTE_SQUARES": a.spec.total.name == "squares" and self.points_are_bytes,
+            "PLAIN_COEF": isinstance(held.coef, np.ndarray),
             "BYTE_COEF": value == "EXP" and isinstance(held.coef, np.ndarray) and held.coef.itemsize == 1,
             "PAIRS": a.by_pairs,
             "DECISION": "VALUE_ITSELF" if a.decision is Decision.VALUE else a.decision.name,
@@ -88,6 +121,12 @@ class IntegerSource(CSource):
         return 16 if self.held.projection is not None or isinstance(self.held.points, Codes) else self.held.row_bits
 
     @property
+    def points_are_bytes(self) -> bool:
+        """Whether rows are compared as they are with points of bytes."""
+        held = self.held
+        return held.projection is None and not isinstance(held.points, Codes) and int(np.abs(held.points).max()) < 2**7
+
+    @property
     def words(self) -> dict[str, str]:
         """The types, names and expressions of this model."""
         held, a, wide = self.held, self.a, self.a.spec.value is POWER
@@ -95,6 +134,7 @@ class IntegerSource(CSource):
         parts = self.scaling_parts
         return {
             "RowEntry": self.row_type,
+            "Coef": c_type(np.asarray(self.arrays.get("coef", held.bias))),
             "Entry": f"int{np.asarray(self.arrays['points']).itemsize * 8}_t",
             "Place": f"int{self.entry_bits}_t",
             "Distance": "uint8_t" if self.entry_bits == 8 else "uint16_t",
@@ -105,11 +145,12 @@ class IntegerSource(CSource):
             "FINER_POINT": "point[i]" if held.fine == 1 else f"(int16_t)({held.fine} * point[i])",
             "COARSE_PART": "(uint8_t)t >> 4" if held.half_bits == 4 else "t >> HALF & MASK",
             "POINT": _read(held.points, "points", "entry", "i", "j"),
-            "COEF": _read(held.coef, "coef", "(uint16_t)(j * OUTPUTS + k)", "k", "j") or "coef[j * OUTPUTS + k]",
+            "COEF": _read(held.coef, "coef", "(uint16_t)(j * OUTPUTS + k)", "k", "j") or "*c++",
             "PROJECTION": self.projection_read,
             "PLACE": "place" if held.projection is not None else "x",
-            "WIDTH": ", widths[j]" if a.widths is not None else "",
+            "WIDTH": ", factors[j]" if a.widths is not None else "",
             "OUTER": "" if name == "scores" else "static",
+            "FACTOR_OF": "factor" if a.widths is not None else "FACTOR",
             "outputs": f"{self.prefix}_scores" if name == "scores" else "outputs",
             "Prediction": "int32_t" if a.decision is Decision.VALUE else "int",
             "model_predict": f"{self.prefix}_predict",
@@ -155,7 +196,7 @@ class IntegerSource(CSource):
                 narrow = np.int8 if name == "points" and np.abs(values).max(initial=0) < 2**7 else np.int16
                 found |= {name: values.astype(narrow) if name == "points" else values}
         if isinstance(held.value, Rate) and self.a.widths is not None:
-            found |= {"widths": held.value.codes}
+            found |= {"factors": held.value.factors.astype(np.uint16)}
         if isinstance(held.value, Rate) or (isinstance(held.value, Line) and self.a.spec.value is not POWER):
             found |= dict(zip(("coarse", "fine"), halves(held.half_bits), strict=True))
         return found | {"bias": held.bias.astype(np.int32)}
@@ -171,13 +212,8 @@ class IntegerSource(CSource):
             found |= {"HALF": held.half_bits, "MASK": (1 << held.half_bits) - 1}
         if isinstance(held.value, Rate):
             rate = held.value
-            found |= {"LEFT": rate.left, "SHIFT": int(rate.shifts.max()), "DOWN": rate.down, "DROP": held.drop}
-            found |= {"DOWN_HALF": 1 << rate.down >> 1}
-            found |= {
-                "MANTISSA_BITS" if a.widths is not None else "MANTISSA": rate.mantissa_bits
-                if a.widths is not None
-                else int(rate.mantissas[0])
-            }
+            found |= {"LEFT": rate.left, "DOWN": rate.down - 16, "DROP": held.drop}
+            found |= {} if a.widths is not None else {"FACTOR": int(rate.factors[0])}
         if isinstance(held.value, Line):
             line = held.value
             found |= {
@@ -198,8 +234,11 @@ class IntegerSource(CSource):
         """Return the C source, which has no floating point."""
         lines = ["#include <stddef.h>", "#include <stdint.h>", "", *FLASH]
         lines += [f"#define {key} {f'({value})' if value < 0 else value}" for key, value in self.numbers.items()]
-        lines += ["", ADD_SQUARES] * bool(self.branches["BYTE_SQUARES"])
+        if self.branches["BYTE_SQUARES"]:
+            squares = SQUARES.replace("LOOP", LOOPS[self.entry_bits])
+            lines += ["", squares.replace("RowEntry", self.row_type).replace("FINE", str(self.held.fine))]
         lines += ["", ADD_PRODUCT] * bool(self.branches["BYTE_COEF"])
+        lines += ["", SCALED] * isinstance(self.held.value, Rate)
         lines += ["", *self.prototypes()]
         code = filled(source("integers.c"), self.branches, self.words)
         return "\n\n".join([self.summary(), "\n".join(lines), self.tables(), code])

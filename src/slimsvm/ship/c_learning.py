@@ -107,7 +107,10 @@ class LearningSource(CSource):
         found = {"size": ("int", str(a.size))}
         if self.rule in ("DESCENT", "REGRESSION", "NOVELTY"):
             scale = np.float32(known.lam) * (np.float32(max(known.seen, 1)) + np.float32(known.late))
-            found |= {"seen": ("uint32_t", f"{known.seen}u"), "unit": ("float", float_literal(np.float32(1) / scale))}
+            found |= {
+                "seen": ("uint32_t", f"{known.seen}u"),
+                "unit": ("float", float_literal(float(np.float32(1) / scale))),
+            }
         if self.rule in ("REGRESSION", "NOVELTY"):
             found |= {"offset": ("float", float_literal(a.bias[0]))}
         if known.maintenance:
@@ -146,8 +149,8 @@ class LearningSource(CSource):
             kind = "static" if name in self.memory else "static const FLASH"
             size = self.memory[name][1] if name in self.memory else values.size
             texts.append(f"{kind} {c_type(values)} {name}[{size}] = {{\n{numbers}\n}};")
-        numbers = [f"static {kind} {name} = {value};" for name, (kind, value) in self.numbers.items()]
-        return "\n\n".join([*texts, "\n".join(numbers)])
+        changing = [f"static {kind} {name} = {value};" for name, (kind, value) in self.numbers.items()]
+        return "\n\n".join([*texts, "\n".join(changing)])
 
     @property
     def ram(self) -> int:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from ..c_bytes import BITS, Table, code_bytes, code_parts, laid_out, sparse_words, total
+from ..c_bytes import BITS, Table, code_bytes, code_facts, laid_out, sparse_words, total
 from ..calibration import LEAST
 from ..goals import Decision
 from ..kernels.spec import POWER
 from ..scaling import Scaling
+from ..tables.code import c_code_of, c_tables
 from .artefact import Array, Artefact
 from .literals import as_float32, c_string, class_names, float_literal, label_literals, listing, table
 from .preparation_c import CTable
@@ -57,12 +58,13 @@ MAP_TABLES = {
 
 @dataclass(frozen=True)
 class Cost:
-    """The costs of a C model: its constant tables and parts of code, bytes on the stack, multiply-adds per prediction."""
+    """The costs of a C model: tables, facts about its code (`c_bytes`), bytes on the stack, multiply-adds a prediction."""
 
     tables: tuple[Table, ...]
-    parts: tuple[str, ...]
+    facts: tuple[str, ...]
     ram: int
     multiply_adds: int
+    more: int = 0  # bytes of the code of a table's preparation
 
     @property
     def flash(self) -> int:
@@ -72,7 +74,7 @@ class Cost:
     @property
     def bytes(self) -> int:
         """The bytes of text and data, compiled by `gcc -Os` for x86-64."""
-        return laid_out(self.tables) + code_bytes(self.parts)
+        return laid_out(self.tables) + code_bytes(self.facts) + self.more
 
 
 @dataclass(frozen=True)
@@ -307,14 +309,17 @@ class CSource:
     def _cost(self, stack: int, work: int) -> Cost:
         """Return the costs with those of tables and code."""
         tables = tuple((values.nbytes, values.itemsize) for values in self.arrays.values())
+        more = 0
         if self.prepared is not None:
-            tables, stack = (*tables, (self.prepared.nbytes, 4)), stack + self.prepared.stack
-        return Cost(tables, tuple(self.parts), stack, work)
+            preparation, stack = self.prepared.preparation, stack + self.prepared.stack
+            tables = (*tables, *c_tables(preparation))
+            more = c_code_of(preparation, len(self.raw_functions()))
+        return Cost(tables, tuple(self.facts), stack, work, more)
 
     @property
-    def parts(self) -> list[str]:
-        """The names of the parts of the code that matter for its length."""
-        return code_parts(
+    def facts(self) -> list[str]:
+        """The facts on which the length of the code depends."""
+        return code_facts(
             kernel=self.a.kernel,
             precision=self.precision,
             decision=self.a.decision,
@@ -324,6 +329,7 @@ class CSource:
             projected=self.a.projection is not None,
             map=self.map,
             sparse=self.layout_words,
+            outputs=self.a.outputs,
         )
 
     @property

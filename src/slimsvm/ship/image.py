@@ -36,7 +36,7 @@ from .artefact import NO_CLASSES, Array, Artefact
 from .coded import CODE_BITS, Coded
 
 MAGIC, VERSION, HEAD = b"SLMI", 1, 64
-DECISIONS = [decision for decision in Decision if decision is not Decision.VALUES]
+DECISIONS: list[Decision] = [decision for decision in Decision if decision is not Decision.VALUES]
 MAPS = [None, "sigmoid", "isotonic", "temperature"]
 #: kinds of labels
 WHOLE, REAL, TEXT, TRUTH = range(4)

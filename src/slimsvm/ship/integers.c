@@ -63,17 +63,17 @@ static Total total(const Place *x, int j)
 
 #if VALUE == EXP || VALUE == TANH
 /* 2^-t in units of 2^-15, t in parts of an octave: one table for each half of the bits of its fraction. */
-static uint16_t power_of_half(uint16_t t)
+static uint16_t power_of_half(uint16_t t, uint8_t drop)
 {
     const uint16_t whole = (uint16_t)((uint32_t)coarse[COARSE_PART] * fine[t & MASK] << 1 >> 16);
-    return (uint16_t)(whole >> (uint8_t)(t >> 2 * HALF));
+    return (uint16_t)(whole >> (uint8_t)((uint8_t)(t >> 2 * HALF) + drop));
 }
 #endif
 
 #if VALUE == EXP
 /* The kernel value of a distance, in units of 2^-(15 - DROP). */
 #if WIDTHS
-static int16_t value(uint32_t s, uint8_t width)
+static int16_t value(uint32_t s, uint16_t factor)
 #else
 static int16_t value(uint32_t s)
 #endif
@@ -81,23 +81,10 @@ static int16_t value(uint32_t s)
 #if LEFT != 0
     if (s >> (32 - LEFT))
         return 0;
+    s <<= LEFT;
 #endif
-#if WIDTHS
-    s = s << LEFT >> (SHIFT - (width >> MANTISSA_BITS));
-    const uint16_t mantissa = (uint16_t)((1u << MANTISSA_BITS) | (width & ((1u << MANTISSA_BITS) - 1)));
-#else
-    s = s << LEFT >> SHIFT;
-    const uint16_t mantissa = MANTISSA;
-#endif
-    if (s > 0xFFFF)
-        return 0;
-    s = (uint32_t)(uint16_t)s * mantissa + DOWN_HALF;
-#if LONG_SHIFT
-    const uint16_t t = (uint16_t)((uint16_t)(s >> 16) >> (DOWN - 16)); /* 8-bit processors shift by 16 at once */
-#else
-    const uint16_t t = (uint16_t)(s >> DOWN);
-#endif
-    return t < (16u << 2 * HALF) ? (int16_t)(power_of_half(t) >> DROP) : 0;
+    s = SCALED(s, FACTOR_OF) >> DOWN;
+    return s < (16u << 2 * HALF) ? (int16_t)power_of_half((uint16_t)s, DROP) : 0;
 }
 #elif VALUE == TANH || VALUE == POWER
 /* FACTOR s + OFFSET in fixed point. */
@@ -112,7 +99,7 @@ static int32_t line(int32_t s)
 static int32_t value(int32_t s)
 {
     const int32_t t = line(s);
-    const int32_t share = power_of_half((uint16_t)(t < 0 ? -t : t));
+    const int32_t share = power_of_half((uint16_t)(t < 0 ? -t : t), 0);
     const int32_t size = ((32768 - share) << 14) / (32768 + share);
     return t < 0 ? -size : size;
 }
@@ -148,6 +135,9 @@ OUTER void outputs(const RowEntry *x, int32_t *out)
         const Value v = value(total(PLACE, j)WIDTH);
         if (v == 0)
             continue;
+#if PLAIN_COEF
+        const FLASH Coef *c = coef + (size_t)j * OUTPUTS;
+#endif
         for (int k = 0; k < OUTPUTS; k++)
 #if BYTE_COEF
             ADD_PRODUCT(out[k], v, COEF);

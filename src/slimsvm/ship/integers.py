@@ -15,13 +15,13 @@ import numpy as np
 
 from ..calibration import Isotonic, Sigmoid
 from ..goals import Decision
-from ..kernels.spec import EXP, IDENTITY, POWER, SPECS
+from ..kernels.spec import EXP, IDENTITY, POWER, SPECS, TANH
 from ..rounding import Table
 from ..scaling import Scaling
 from .artefact import Array, Artefact
 from .balance import balanced, typical_rows
 from .coded import Coded
-from .quantise import Form, quantise
+from .quantise import Form, finest, fitted_coefficients, kernel_of, quantise
 from .sparse import SparsePoints
 
 #: the kernels that integers hold
@@ -29,12 +29,20 @@ KERNELS = [name for name, spec in SPECS.items() if spec.total.integer]
 PRECISIONS = ("int8", "int16", "int4")
 #: bits of a kernel value of 1, and octaves below which it is 0
 ONE_BITS, OCTAVES = 15, 16
+#: the least factor of a rate; a larger one keeps more digits, and AVR shifts by single bits in more models
+LEAST_FACTOR = 2**9
 #: sums over points stay below 2^30, and so do biases
 SUM_BITS = 30
 #: sums of the absolute coefficients of 16 bits, at most
 MOST_WEIGHT = 1 << 16
 #: units of projected rows in each step of points of 8 bits, which sums over 32 coordinates and more allow
 FINE = 16
+#: rows on which integers are chosen, at most; rows that are made where none are given; points of models whose
+#: coefficients are fitted
+KNOWN_ROWS, MADE_ROWS, MOST_FITTED = 4096, 1024, 2048
+#: the least share of equal predictions with rows of 8 bits, and the largest error of values in standard deviations;
+#: stricter: more models have rows of 16 bits, for which AVR takes twice as long
+CLOSE_LABELS, CLOSE_VALUES = 0.9975, 0.02
 #: the range of the base of a power, as a multiple of that of the rows that are known
 POWER_ROOM = 2.0
 
@@ -68,52 +76,38 @@ class Codes:
 
 @dataclass(frozen=True)
 class Rate:
-    """t = ((s << left >> shift) * mantissa + half) >> down, for one constant or, as bytes of codes, for each point."""
+    """t = (s << left) * factor >> down, in parts of an octave, with one factor of 16 bits or one for each point."""
 
-    mantissa_bits: int
     left: int
-    shifts: Array  # one, or one for each point
-    mantissas: Array
+    factors: Array
+    down: int
     half_bits: int  # of the fraction of an octave, in each of the two tables
 
     @classmethod
-    def of(cls, rates: Array, half_bits: int, *, one: bool) -> Rate:
-        """Return the constants for t = rate s; `one` constant has 15 bits, and those of points share 8 with shifts."""
-        exponents = np.floor(np.log2(rates)).astype(np.int64)
-        span = int(np.ptp(exponents)) + 1
-        bits = 14 if one else max(8 - int(np.ceil(np.log2(span + 1))), 3)
-        mantissas = np.rint(rates * 2.0 ** (bits - exponents)).astype(np.int64)
-        over = mantissas >> (bits + 1)
-        mantissas, exponents = mantissas >> over, exponents + over
-        shifts = -exponents - 12 + 2 * half_bits
-        left = max(0, -int(shifts.min()))
-        return cls(bits, left, np.minimum(shifts + left, 31), mantissas, half_bits)
-
-    @property
-    def down(self) -> int:
-        """The last shift, which leaves parts of an octave."""
-        return self.mantissa_bits + 12 - 2 * self.half_bits
-
-    @property
-    def codes(self) -> Array:
-        """Mantissas, without their first bit, and differences of shifts above them, in a byte each."""
-        return (self.mantissas - (1 << self.mantissa_bits) | self.shifts.max() - self.shifts << self.mantissa_bits).astype(
-            np.uint8
-        )
+    def of(cls, rates: Array, half_bits: int) -> Rate:
+        """Return the constants for t = rate s, with a last shift by whole bytes where enough bits of a factor are left."""
+        most = 15 - int(np.floor(np.log2(rates.max())))
+        left = max(16 - most, 0)
+        down = most + left
+        down = down // 8 * 8 if rates.min() * 2.0 ** (down // 8 * 8 - left) >= LEAST_FACTOR else down
+        down = min(down, 47)
+        factors = np.clip(np.rint(rates * 2.0 ** (down - left)), 1, 2**16 - 1)
+        return cls(left, factors.astype(np.int64), down, half_bits)
 
     def __call__(self, s: Array) -> Array:
         """Return t for sums, capped where 2^-t is 0."""
-        s = np.minimum(s, (1 << (32 - self.left)) - 1) << self.left >> self.shifts
-        t = (np.minimum(s, 0xFFFF) * self.mantissas + (1 << self.down >> 1)) >> self.down
-        return np.where(s > 0xFFFF, OCTAVES << 2 * self.half_bits, t)
+        t = (np.minimum(s, (1 << (32 - self.left)) - 1) << self.left) * self.factors >> self.down
+        return np.where(s >> (32 - self.left), OCTAVES << 2 * self.half_bits, t)
 
 
 def halves(half_bits: int) -> tuple[Array, Array]:
-    """Return 2^-i in parts of the first and of the second half of an octave's fraction, in units of 2^-15."""
+    """Return 2^-i in parts of the first and of the second half of an octave's fraction, in units of 2^-15.
+
+    A number of the second half is in the middle of its part, since t is rounded down.
+    """
     steps = np.arange(1 << half_bits)
-    return tuple(  # type: ignore[return-value]
-        np.rint(2.0 ** (ONE_BITS - steps / (1 << bits))).astype(np.uint16) for bits in (half_bits, 2 * half_bits)
-    )
+    parts = steps / (1 << half_bits), (steps + 0.5) / (1 << 2 * half_bits)
+    return tuple(np.rint(2.0 ** (ONE_BITS - part)).astype(np.uint16) for part in parts)  # type: ignore[return-value]
 
 
 def power_of_half(t: Array, half_bits: int) -> Array:
@@ -220,16 +214,26 @@ class Integers:
         return np.concatenate([self._outputs(rows[at : at + some]) for at in range(0, max(len(rows), 1), some)])
 
     def _outputs(self, rows: Array) -> Array:
-        x, z = rows if self.projection is None else self.projection(rows), _values(self.points) * self.fine
-        name, s = self.a.spec.total.name, np.zeros((len(rows), len(z)), np.int64)
-        for i in range(z.shape[1]):
-            d = x[:, i, None] * z[:, i] if name == "inner" else x[:, i, None] - z[:, i]
-            s += d if name == "inner" else d * d if name == "squares" else np.abs(d)
+        s = self.sums(rows)
         if self.value is None:
             return s + self.bias
-        v, coef = self.values(s), _values(self.coef)
         wide = self.a.spec.value is POWER
-        return (v @ coef >> (2 if wide else 0) * 8) + self.bias
+        return (self.values(s) @ _values(self.coef) >> (2 if wide else 0) * 8) + self.bias
+
+    def sums(self, rows: Array) -> Array:
+        """Return the sums over the features of integer rows and points; float64 holds sums below 2^53."""
+        x = (rows if self.projection is None else self.projection(rows)).astype(np.float64)
+        z = (_values(self.points) * self.fine).astype(np.float64)
+        name = self.a.spec.total.name
+        if name == "inner":
+            s = x @ z.T
+        elif name == "squares":
+            s = np.square(x).sum(axis=1)[:, None] + np.square(z).sum(axis=1) - 2 * (x @ z.T)
+        else:
+            s = np.zeros((len(x), len(z)))
+            for i in range(z.shape[1]):
+                s += np.abs(x[:, i, None] - z[:, i])
+        return s.astype(np.int64)
 
     def values(self, s: Array) -> Array:
         """Return kernel values of sums: of 15 bits less `drop`, or of 30 bits for powers."""
@@ -292,7 +296,8 @@ class Integers:
     def of(cls, artefact: Artefact, precision: str | None = None, rows: Array | None = None) -> Integers:
         """Return a model in integers of this precision, by default its own or int8.
 
-        Rows are like those to predict; without them, the range of a feature is that of the points.
+        Rows are like those to predict; without them, the range of a feature is that in training, or else of the points.
+        Rows of 8 bits go with points of 8 bits, unless they change too many predictions: then rows have 16 bits.
         """
         precision = precision or (artefact.precision if artefact.precision != "float32" else "int8")
         artefact.check_one_target("code of integers only")
@@ -301,16 +306,58 @@ class Integers:
         offset = float(a.bias[0]) if a.decision is Decision.VALUE else 0.0
         a = replace(a, bias=a.bias * 0.0, calibration=None) if offset else replace(a, calibration=None)
         a = replace(a, points=a.coef.T @ a.table, coef=np.eye(a.outputs)) if a.spec.value is IDENTITY else a
-        return _made(a, precision, known, offset, given=rows is not None)
+        given = rows is not None or artefact.ranges is not None
+        wanted = kernel_of(a, a.widths)(a.coordinates(known), a.table) @ a.coef + a.bias
+        made = _fitted(_made(a, precision, known, offset, given=given, fine=1), known, wanted)
+        fine = finest(8, a.columns)
+        if precision != "int8" or a.projection is not None or fine == 1 or _is_close(made, known, wanted):
+            return made
+        return _fitted(_made(a, precision, known, offset, given=given, fine=fine), known, wanted)
 
 
-def _made(a: Artefact, precision: str, known: Array, offset: float, *, given: bool) -> Integers:
-    """Return the integers of a model whose rows are like these."""
+def _is_close(made: Integers, known: Array, wanted: Array) -> bool:
+    """Return whether the predictions of rows are nearly those of the exact outputs."""
+    found = made.outputs(made.quantise(known))
+    if made.a.decision is Decision.VALUE:
+        return bool(np.square(found * made.unit - wanted).mean() <= (CLOSE_VALUES * wanted.std()) ** 2)
+    alike = made.a.goal.decode(found.astype(np.float64)) == made.a.goal.decode(wanted)
+    return bool(alike.mean() >= CLOSE_LABELS)
+
+
+def _fitted(made: Integers, known: Array, wanted: Array) -> Integers:
+    """Return the integers with coefficients fitted to the exact outputs, by the kernel values that integers give."""
+    fits = made.a.spec.value in (EXP, TANH) and made.a.size <= MOST_FITTED
+    if not fits or not isinstance(made.coef, np.ndarray):
+        return made
+    sums, bits, bias = made.sums(made.quantise(known)), 8 * made.coef.itemsize, made.bias * made.unit
+    near = made.coef * made.unit
+    for _ in range(ONE_BITS):
+        K = made.values(sums).astype(np.float64)
+        coef, step = fitted_coefficients(K, wanted - bias, near, bits, MOST_WEIGHT)
+        drop = _drop(coef) if isinstance(made.value, Rate) else made.drop
+        made = replace(made, coef=coef, unit=step, bias=_rounded_bias(bias, step))
+        if drop <= made.drop:
+            break
+        near, made = near * 2.0 ** (drop - made.drop), replace(made, drop=drop)
+    return made
+
+
+def _rounded_bias(bias: Array, unit: float) -> Array:
+    return np.clip(np.rint(bias / unit), -(2**SUM_BITS), 2**SUM_BITS).astype(np.int64)
+
+
+def _drop(coef: Array) -> int:
+    """Return the bits by which kernel values are shortened, so that sums of them times coefficients stay within 32 bits."""
+    return max(int(np.abs(coef.astype(np.int64)).sum(axis=0).max()).bit_length() + ONE_BITS - SUM_BITS, 1)
+
+
+def _made(a: Artefact, precision: str, known: Array, offset: float, *, given: bool, fine: int) -> Integers:
+    """Return the integers of a model whose rows are like these, with so many units of a row in each step of its points."""
     bits = 8 if precision == "int8" else 16
     coded = Coded.of(a, "int4") if precision == "int4" else None
     a = a if coded is None else coded.a
     largest = 127 if bits == 8 else _largest(a)
-    fine = FINE if bits == 8 and a.projection is not None else 1
+    fine = FINE if bits == 8 and a.projection is not None else fine
     form = Form(bits, largest, fine, short=False, wide=False)
     flat = replace(a, projection=None, scaling=None) if a.projection is not None else a
     prepared = a.coordinates(known) if a.projection is not None else known
@@ -319,9 +366,9 @@ def _made(a: Artefact, precision: str, known: Array, offset: float, *, given: bo
     sample = prepared if given else None
     small = quantise(b, bits, None, sample, typical=prepared, fit=fits and coded is None, form=form)
     grid, unit_of_rows = small.grid, small.grid.step / fine
-    units = Scaling.affine(np.full(b.features, grid.middle), np.full(b.features, 1 / grid.step))
+    units = Scaling.affine(np.full(b.features, grid.middle), np.full(b.features, fine / grid.step))
     to_units = units if b.scaling is None else b.scaling.then(units)
-    projection, row_end = None, largest
+    projection, row_end = None, largest * fine
     if a.projection is not None:
         scale = np.ones(a.columns) if b.scaling is None else b.scaling.scale
         row_end = 127 if precision != "int16" else _row_end(a)
@@ -333,13 +380,12 @@ def _made(a: Artefact, precision: str, known: Array, offset: float, *, given: bo
     value, sizes = _value(b, _values(table) * fine, unit_of_rows, largest * fine, prepared, precision)
     if value is None:
         unit = unit_of_rows**2
-        bias = np.clip(np.rint(b.bias / unit), -(2**SUM_BITS), 2**SUM_BITS).astype(np.int64)
+        bias = _rounded_bias(b.bias, unit)
         return Integers(a, precision, to_units, row_end, fine, table, projection, None, None, 0, bias, unit, offset)
     coef, unit = _coefficients(small.coef, small.coef_step, coded)
-    total = int(np.abs(_values(coef)).sum(axis=0).max())
-    drop = max(total.bit_length() + ONE_BITS - SUM_BITS, 1) if isinstance(value, Rate) else 0
+    drop = _drop(_values(coef)) if isinstance(value, Rate) else 0
     unit = unit * (2.0 ** (drop - ONE_BITS) if isinstance(value, Rate) else sizes * 2.0**-14)
-    bias = np.clip(np.rint(b.bias / unit), -(2**SUM_BITS), 2**SUM_BITS).astype(np.int64)
+    bias = _rounded_bias(b.bias, unit)
     return Integers(a, precision, to_units, row_end, fine, table, projection, value, coef, drop, bias, unit, offset)
 
 
@@ -353,7 +399,7 @@ def _value(
     gamma = b.parameters["gamma"] * step**spec.total.power
     if spec.value is EXP:
         rates = gamma * math.log2(math.e) * (1 << 2 * half_bits) * (np.ones(1) if b.widths is None else b.widths)
-        return Rate.of(np.asarray(rates), half_bits, one=b.widths is None), 1.0
+        return Rate.of(np.asarray(rates), half_bits), 1.0
     most_sum = points.shape[1] * largest * int(np.abs(points).max() or 1)
     if spec.value is POWER:
         rows = prepared if b.scaling is None else b.scaling(prepared)
@@ -431,15 +477,42 @@ def _calibrated(a: Artefact) -> Artefact:
 
 
 def _known_rows(a: Artefact, rows: Array | None) -> Array:
-    """Return raw rows like those to predict: those given, or the points."""
+    """Return raw rows like those to predict: those given, or made ones."""
     if rows is not None:
-        return np.asarray(rows, dtype=np.float64)
-    if a.projection is not None:
-        raise ValueError(
-            "the range of the features is not known, since points are behind a projection; give rows=, some rows like "
-            "those to predict"
-        )
-    return typical_rows(a)
+        return _some(np.asarray(rows, dtype=np.float64))
+    if a.ranges is None:
+        if a.projection is not None:
+            raise ValueError(
+                "the range of the features is not known, since points are behind a projection; give rows=, some rows like "
+                "those to predict"
+            )
+        return typical_rows(a)
+    rng, (low, high) = np.random.default_rng(0), a.ranges
+    some, d = _rows_of_points(a), a.features
+    # points with one feature at an end of its range, and rows between two points
+    ends = some[rng.integers(len(some), size=2 * d)]
+    ends[np.arange(2 * d), np.tile(np.arange(d), 2)] = a.ranges.ravel()
+    first, second = some[rng.integers(len(some), size=(2, MADE_ROWS))]
+    between = first + rng.uniform(0, 0.5, (MADE_ROWS, 1)) * (second - first)
+    return np.clip(np.concatenate([some, ends, between]), low, high)
+
+
+def _some(rows: Array) -> Array:
+    """Return rows by chance, for rows may be in the order of time, and those at the ends of the ranges."""
+    if len(rows) <= KNOWN_ROWS:
+        return rows
+    chosen = np.random.default_rng(0).choice(len(rows), KNOWN_ROWS, replace=False)
+    return rows[np.unique(np.concatenate([chosen, rows.argmin(axis=0), rows.argmax(axis=0)]))]
+
+
+def _rows_of_points(a: Artefact) -> Array:
+    """Return the raw rows that are the points; behind a projection, those next to the middle of the ranges."""
+    if a.projection is None:
+        return typical_rows(a)
+    assert a.ranges is not None
+    middle = a.ranges.mean(axis=0) if a.scaling is None else a.scaling(a.ranges).mean(axis=0)
+    scaled = middle + (a.table - middle @ a.projection) @ np.linalg.pinv(a.projection)
+    return scaled if a.scaling is None else scaled / a.scaling.scale + a.scaling.centre
 
 
 def _largest(a: Artefact) -> int:

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from ..tables.code import Language, c_real, code_of, indented
 from ..tables.program import Array, Column, Preparation, Step
 from ..tables.recognition import HOLES
 from .literals import as_float32, c_string, identifier, listing, table
-from .preparation_code import Language, code_of, indented
 from .sparse import smallest
 
 KEYWORDS = frozenset(
@@ -45,7 +45,7 @@ class CTable:
     @property
     def real(self) -> str:
         """The type of the tape."""
-        return "double" if self.preparation.precise else "float"
+        return c_real(self.preparation)
 
     @property
     def row(self) -> str:
@@ -130,24 +130,6 @@ class CTable:
         pieces = [tables, *self._lookups(), self._prepare(statements)]
         pieces += [self._function(*function) for function in functions]
         return "\n\n".join(piece.strip("\n") for piece in pieces if piece) + "\n"
-
-    @cached_property
-    def arrays(self) -> list[Array]:
-        """The tables of numbers."""
-        found: list[Array] = []
-
-        def kept(name: str, values: Array, step: Step) -> str:
-            found.append(self._stored(values, step))
-            return name
-
-        code_of(self.preparation, Language(self._words(), kept, self._number))
-        return found
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of tables and texts."""
-        texts = sum(len(word.encode()) + 9 for _, column in self.worded for word in column.words)
-        return sum(values.nbytes for values in self.arrays) + texts
 
     @property
     def stack(self) -> int:

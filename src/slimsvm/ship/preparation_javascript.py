@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 
+from ..tables.code import Language, code_of, indented
 from ..tables.program import Array, Column, Preparation, Step
 from .literals import listing
-from .preparation_code import Language, code_of, indented
 
 HEAD = [
     "//",

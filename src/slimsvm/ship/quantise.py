@@ -148,7 +148,7 @@ def quantise(
             f"features reach {reach:.6g} after scaling, {reach / limit:.3g} times the limit {limit:.6g}, and would "
             f"saturate; give a limit of at least {reach:.6g}, or none"
         )
-    form = form or Form(bits, _largest(bits), _fine(bits, a.features))
+    form = form or Form(bits, _largest(bits), finest(bits, a.features))
     wide = limit or form.headroom * reach or 1.0
     tables = _tables(a, form, middle, wide, sample, fit=fit)
     if bits > 8 or rows is None or limit is not None or not scaled.size:
@@ -203,13 +203,13 @@ def _narrowed(a: Artefact, form: Form, tables: Quantised, sample: Array, rows: A
 def _misfit(a: Artefact, tables: Quantised, scaled: Array) -> float:
     """Return the mean squared difference between the outputs of the tables and the exact ones on scaled rows."""
     grid, widths = tables.grid, None if tables.widths is None else tables.widths.values
-    exact = _kernel(a, a.widths)(scaled, a.table) @ a.coef + a.bias
+    exact = kernel_of(a, a.widths)(scaled, a.table) @ a.coef + a.bias
     rows, points = grid.rounded_rows(_as_in_tables(a, tables, scaled)), grid.middle + grid.step * tables.points
-    found = _kernel(a, widths)(rows, points) @ (tables.coef_step * tables.coef) + tables.bias_values
+    found = kernel_of(a, widths)(rows, points) @ (tables.coef_step * tables.coef) + tables.bias_values
     return float(np.square(found - exact).mean())
 
 
-def _fine(bits: int, features: int) -> int:
+def finest(bits: int, features: int) -> int:
     """Return the steps of a row in each step of the points: as many as sums of 32 bits allow, 1 at least."""
     if bits > 8:
         return 1
@@ -244,11 +244,19 @@ def predicted_alike(a: Artefact, tables: Quantised, rows: Array) -> int:
     """Return on how many rows the integers lead to the same prediction as the artefact."""
     from .runtime import Runtime
 
+    return int(np.count_nonzero(predictions(a, tables, rows) == Runtime(a)(rows)))
+
+
+def predictions(a: Artefact, tables: Quantised, rows: Array) -> Array:
+    """Return what integer tables predict for raw rows."""
+    from .runtime import Runtime
+
     grid, widths = tables.grid, None if tables.widths is None else tables.widths.values
     points, coef = grid.middle + grid.step * tables.points, tables.coef_step * tables.coef
     restored = replace(a, points=points, coef=coef, bias=tables.bias_values, widths=widths, scaling=None)
     scaled = _as_in_tables(a, tables, rows if a.scaling is None else a.scaling(rows))
-    return int(np.count_nonzero(Runtime(restored)(grid.rounded_rows(scaled)) == Runtime(a)(rows)))
+    found: Array = Runtime(restored)(grid.rounded_rows(scaled))
+    return found
 
 
 def _as_in_tables(a: Artefact, tables: Quantised, scaled: Array) -> Array:
@@ -284,15 +292,25 @@ def _fitted(
 ) -> tuple[Array, float]:
     """Return integer coefficients, fitted to the exact outputs on the sample with rounded points, and their step."""
     sample = sample[:FITTED_ROWS]
-    wanted = _kernel(exact, exact.widths)(sample, exact.table) @ exact.coef + (exact.bias - a.bias)
+    wanted = kernel_of(exact, exact.widths)(sample, exact.table) @ exact.coef + (exact.bias - a.bias)
     if exact.scaling is not None and a.scaling is not None:
         sample = sample * (a.scaling.scale / exact.scaling.scale)
-    K = _kernel(a, None if widths is None else widths.values)(grid.rounded_rows(sample), grid.rounded_points(a.table))
+    K = kernel_of(a, None if widths is None else widths.values)(grid.rounded_rows(sample), grid.rounded_points(a.table))
+    return fitted_coefficients(K, wanted, a.coef, bits)
+
+
+def fitted_coefficients(K: Array, wanted: Array, near: Array, bits: int, most: int | None = None) -> tuple[Array, float]:
+    """Return integers of so many bits, fitted to outputs by columns of kernel values, and their step.
+
+    They are near some coefficients, and the sum of the sizes of an output's integers is about `most` at most.
+    """
     H = K.T @ K
-    ridge = 1e-6 * float(np.trace(H)) / a.size + np.finfo(float).tiny
-    H += ridge * np.eye(a.size)
-    coef = np.linalg.solve(H, K.T @ wanted + ridge * a.coef)
+    ridge = 1e-6 * float(np.trace(H)) / len(H) + np.finfo(float).tiny
+    H += ridge * np.eye(len(H))
+    coef = np.linalg.solve(H, K.T @ wanted + ridge * near)
     step = _step(coef, bits)
+    if bits > 8 and most is not None:
+        step *= max(1.0, float(np.abs(coef / step).sum(axis=0).max()) / most)
     return _rounded_in_turn(coef, H, bits, step), step
 
 
@@ -314,7 +332,8 @@ def _rounded_in_turn(coef: Array, H: Array, bits: int, step: float) -> Array:
     return integers
 
 
-def _kernel(a: Artefact, widths: Array | None) -> Callable[[Array, Array], Array]:
+def kernel_of(a: Artefact, widths: Array | None) -> Callable[[Array, Array], Array]:
+    """Return the kernel as a function of rows and points that have these widths."""
     from ..kernels import make_kernel
 
     kernel: Any = make_kernel(a.kernel, **{"gamma": 1.0, "degree": 1, "coef0": 0.0} | dict(a.parameters))  # type: ignore[arg-type]
@@ -328,9 +347,9 @@ def warn_where_coarse(a: Artefact, tables: Quantised, like: Array) -> None:
     """
     some, grid = _sample_rows(a, like) if a.spec.total.inner and like.size else a.table, tables.grid
     rows, points = some[:: -(-some.shape[0] // 256)], tables.points * grid.step + grid.middle
-    exact = _kernel(a, a.widths)(rows, a.table) @ a.coef
+    exact = kernel_of(a, a.widths)(rows, a.table) @ a.coef
     widths = None if tables.widths is None else tables.widths.values
-    coarse = _kernel(a, widths)(grid.rounded_rows(_as_in_tables(a, tables, rows)), points) @ (
+    coarse = kernel_of(a, widths)(grid.rounded_rows(_as_in_tables(a, tables, rows)), points) @ (
         tables.coef * tables.coef_step
     )
     share = float(np.abs(coarse - exact).max() / max(np.abs(exact).max(), np.finfo(float).tiny))

@@ -116,7 +116,7 @@ class Runtime:
 
     def _sums(self, rows: Array | SparseRows, coef: Array, bias: Array) -> Array:
         """Return the sums over points of kernel values times coefficients, for a row or for rows."""
-        if self._kernel is not None:
+        if self._kernel is not None and self._coded is None:
             return self._sparse_sums(self._kernel, rows, coef, bias)
         rows = rows.dense() if isinstance(rows, SparseRows) else rows
         if rows.ndim == 1:

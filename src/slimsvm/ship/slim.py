@@ -25,7 +25,7 @@ from ..scaling import Scaling
 from ..tables.folding import folded
 from ..tables.reading import flattened
 from ..words import Words
-from .artefact import NO_CLASSES, Array, Artefact, whole_degree
+from .artefact import NO_CLASSES, Array, Artefact, raw_ranges, whole_degree
 from .sparse import SparsePoints, check_csr
 
 
@@ -105,16 +105,18 @@ def _artefact(model: Entry, reader: Reader) -> Artefact:
         names = tuple(getattr(transformers[0], "feature_names_in_", ()))
         dense = points.dense() if isinstance(points, SparsePoints) else points
         points, scaling, metric, preparation = folded(transformers, kernel, dense, metric, names)
-        names = names if preparation is None else preparation.names
+        names, ranges = names if preparation is None else preparation.names, None
     else:
         scaling, names = _scaling(scalers, reader, features), _names(steps, reader)
+        ranges = raw_ranges(parts.get("feature_range_"), scaling)
     artefact = Artefact(
         kernel, parameters, points, coef, bias, goal, classes, scaling, calibration, None, names, words, preparation, spread
     )
     learning = parts.get("_learning") if not targets else None
     if learning is not None:
         learning.check(points.shape[0], bias.size, classes.size)
-    artefact = replace(artefact, precision=function.precision, learning=learning).with_metric(metric).settled()
+    artefact = replace(artefact, precision=function.precision, learning=learning, ranges=ranges)
+    artefact = artefact.with_metric(metric).settled()
     for target in reversed(targets):
         scaling = _scaling([target], reader, goal.outputs)
         artefact = artefact if scaling is None else artefact.with_values(scaling)
@@ -156,7 +158,7 @@ def _names(steps: list[Any], reader: Reader) -> tuple[str, ...]:
 #: the type of an entry with a transformer of targets around a model
 TARGETS = "TransformedTargetRegressor"
 #: fitted attributes that predictions need; `coding_` in files of version 0.1
-PARTS = {"n_features_in_", "goal_", "coding_", "model_", "classes_", "calibration_", "_learning"}
+PARTS = {"n_features_in_", "goal_", "coding_", "model_", "classes_", "calibration_", "feature_range_", "_learning"}
 
 
 def _sparse(data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> SparsePoints:

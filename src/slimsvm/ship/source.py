@@ -21,7 +21,7 @@ from ..scaling import Scaling
 from ..tables.folding import are_scalers, folded, scaling_of
 from ..tables.program import Preparation
 from ..text import short
-from .artefact import NO_CLASSES, Array, Artefact, whole_degree
+from .artefact import NO_CLASSES, Array, Artefact, raw_ranges, whole_degree
 from .sparse import SparsePoints, check_dense
 
 
@@ -60,7 +60,8 @@ def artefact_of(model: Any) -> Artefact:
         spread,
     )
     learning = _learning(svm) if all(map(is_identity, targets)) else None
-    artefact = replace(artefact, precision=getattr(function, "precision", "float32"), learning=learning)
+    ranges = raw_ranges(getattr(svm, "feature_range_", None), scaling) if are_scalers(steps) else None
+    artefact = replace(artefact, precision=getattr(function, "precision", "float32"), learning=learning, ranges=ranges)
     artefact = artefact.with_metric(metric).settled()
     for target in reversed(targets):
         artefact = artefact if is_identity(target) else artefact.with_values(target_scaling(target))

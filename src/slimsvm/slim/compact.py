@@ -30,13 +30,13 @@ RANKS = (2, 4, 6, 8, 12, 16, 24, 32)
 MOST_RANK, FEWEST_POINTS = 0.6, 2
 #: precisions that compete, where a limit leaves the choice
 SHORT = ("int8", "int4")
-#: rounds of the competition: the steps of each layout, and how many layouts are left for the next round; then the steps of
-#: the last one. With a time limit they are shares of it. More: better models, in proportion more time
-COMPETITION, STEPS = ((200, 4), (600, 2), (1200, 1)), 6000
-ROUND_SECONDS = 0.1
+#: rounds of the competition: the steps of each layout, how many layouts are left for the next round, and with a time limit
+#: the share of the time left; then the steps of the last one. More: a safer choice, less time for the last one
+COMPETITION, STEPS = ((200, 4, 0.1), (600, 2, 0.1), (1200, 1, 0.25)), 6000
 #: points of the model, with one output or several, that is found with the best coefficients at every step, and from which
-#: another start grows; its share of the time; and the rate from there: fast steps would lose what it has
-SEED_POINTS, SEED_SECONDS, SEED_RATE = (128, 64), 0.2, 0.005
+#: layouts in all features start; its share of the time; and the rates from there: fast steps lose some of what it has. Such
+#: layouts compete with a third of their points too, if these are many, which take fewer steps in the same time
+SEED_POINTS, SEED_SECONDS, SEED_RATES, THIRD_FROM = (128, 64), 0.2, (2 * RATE, RATE / 4), 512
 #: the share of the steps and of the rate for the refinement of the chosen model on all rows
 FINISH = 0.25
 #: the most numbers in rows that are dense in memory
@@ -95,7 +95,7 @@ class Entrant:
         return cls(layout, joint, joint.start(layout, problem.groups))
 
     @classmethod
-    def grown(cls, problem: Compact, layout: Layout, seed: Expansion) -> Entrant:
+    def grown(cls, problem: Compact, layout: Layout, seed: Expansion, rate: float) -> Entrant:
         """Return a layout that starts from a model with factors and widths, and new points without coefficients."""
         entrant = cls.of(problem, layout)
         fresh, known = entrant.numbers, entrant.joint.numbers(seed)
@@ -103,8 +103,22 @@ class Entrant:
         points = np.vstack([known.points[:count], fresh.points[count:]])
         coef = np.vstack([known.coef[:count], 0 * fresh.coef[count:]])
         widths = np.concatenate([known.widths[:count], np.full(layout.size - count, known.widths.mean(), np.float32)])
-        entrant.numbers, entrant.rate = Numbers(points, coef, known.bias, widths, known.map), SEED_RATE
+        entrant.numbers, entrant.rate = Numbers(points, coef, known.bias, widths, known.map), rate
         return entrant
+
+    @classmethod
+    def all_of(cls, problem: Compact, layouts: Sequence[Layout], seed: Expansion | None) -> list[Entrant]:
+        """Return all layouts at their starts."""
+        if seed is None or seed.metric is None or seed.metric.factors is None:
+            return [cls.of(problem, layout) for layout in layouts]
+        found = []
+        for layout in layouts:
+            if layout.rank:
+                found.append(cls.of(problem, layout))
+                continue
+            smaller = [replace(layout, size=layout.size // 3)] if layout.size >= THIRD_FROM else []
+            found += [cls.grown(problem, each, seed, rate) for each in (layout, *smaller) for rate in SEED_RATES]
+        return found
 
     def descend(self, task: Task, steps: int, share: float) -> None:
         """Take some steps, or with a time limit as many as a share of the time allows."""
@@ -146,16 +160,12 @@ def layouts_within(room: Room, task: Task, rank: int | None, most: int) -> list[
 def best_within(
     task: Task, problem: Compact, layouts: Sequence[Layout], seed: Expansion | None = None, steps: int = 50
 ) -> EndedModels:
-    """Yield the model of the layout that wins; layouts in all features also start from the `seed`."""
-    entrants = [Entrant.of(problem, layout) for layout in layouts]
-    if seed is not None and seed.metric is not None and seed.metric.factors is not None:
-        entrants += [Entrant.grown(problem, layout, seed) for layout in layouts if not layout.rank]
-    effort = steps / 50 * batches_for(task.rows.n, STEPS) / STEPS
-    for few, left in COMPETITION:
+    """Yield the model of the layout that wins; layouts in all features start from the `seed`, if there is one."""
+    entrants, effort = Entrant.all_of(problem, layouts, seed), steps / 50 * batches_for(task.rows.n, STEPS) / STEPS
+    for few, left, share in COMPETITION:
         if len(entrants) > left:
-            share = ROUND_SECONDS / len(entrants)
             for number, entrant in enumerate(entrants):
-                entrant.descend(task, max(int(effort * few), 1), share / (1 - share * number))
+                entrant.descend(task, max(int(effort * few), 1), share / (len(entrants) - share * number))
             entrants = sorted(entrants, key=lambda entrant: np.nan_to_num(entrant.error(task), nan=1.0))[:left]
     [best] = entrants[:1]
     best.descend(task, max(int(effort * STEPS), 1), LAST_SECONDS)

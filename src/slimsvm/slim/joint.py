@@ -40,9 +40,11 @@ STRIP_VALUES, WORTH_THREADS = 1 << 17, 1 << 23
 #: the share of the steps after which numbers are rounded. More: fewer steps to adapt to it
 ROUNDED_FROM = 0.4
 #: gamma times the mean squared distance of two projected rows at the start; the pull of logarithms, and the decay, in rows
-START_DISTANCE, PULL, DECAY = 8.0, 1e-3, 0.1
+START_DISTANCE, PULL, DECAY = 8.0, 1e-3, 0.01
 #: rows for the directions of a projection
 DIRECTION_ROWS = 20_000
+#: rows for their median and size, the sizes that are ordinary, and the most in units of the size: float32 holds its square
+CENTRE_ROWS, ORDINARY, MOST = 4096, (1e-6, 1e6), 1e15
 #: steps that a GPU may be behind the host, whose clock would say little otherwise
 AHEAD = 16
 #: bits of tables, by precision; 0: no rounding
@@ -134,15 +136,22 @@ class Plan:
 
 
 class Rows:
-    """Dense rows of a task relative to their mean, in float32 where they are computed with, and the loss of outputs."""
+    """Dense rows of a task relative to their median, in float32 where they are computed with, and the loss of outputs.
+
+    Rows of extraordinary size are in a `unit`, a power of 2.
+    """
 
     def __init__(self, task: Task, loss: RowLoss) -> None:
         given = dense(task.rows.take(np.arange(task.rows.n)))
         self.share_out, self.name = task.rows.share_out, loss.name
-        self.on: Any = task.rows.arrays
-        self.centre = given.mean(axis=0, dtype=np.float64)
+        self.on: Any = task.rows.arrays  # type: ignore[attr-defined]  # of homes that hold rows
         self.n, self.outputs, self.meter = task.rows.n, loss.shape[1], task.rows.meter
-        self.host = (given - self.centre).astype(np.float32)  # for initial numbers
+        some = given[:: -(-self.n // CENTRE_ROWS)].astype(np.float64)
+        self.centre = np.median(some, axis=0)  # a row far out does not move it
+        size = float(np.sqrt(np.mean(np.square((some - self.centre) / MOST)))) * MOST
+        self.unit = 1.0 if ORDINARY[0] <= size <= ORDINARY[1] or not size else float(np.exp2(np.rint(np.log2(size))))
+        self.offset = self.centre / self.unit
+        self.host = np.clip((given - self.centre) / self.unit, -MOST, MOST).astype(np.float32)  # for initial numbers
         self.X = self.on.send(self.host, np.float32)
         self.sides = [self.on.send(side, np.float32) for side in loss.sides]
         self.weights = self.on.send(task.weights[:, None] / float(task.weights.mean()), np.float32)
@@ -164,7 +173,7 @@ class Joint:
     """The loss of such models on dense rows, and its descent."""
 
     def __init__(self, rows: Rows, gamma: float, rng: np.random.Generator, *, bits: int = 0, kind: str = "both") -> None:
-        self.rows, self.gamma, self.rng, self.bits, self.kind = rows, gamma, rng, bits, kind
+        self.rows, self.gamma, self.rng, self.bits, self.kind = rows, gamma * rows.unit**2, rng, bits, kind
         self.on, self.xp = rows.on, rows.on.xp
         self.batch = min(GPU_BATCH if self.on.is_gpu else BATCH, rows.n)
 
@@ -182,8 +191,8 @@ class Joint:
         step = now.steps
 
         def state() -> State:
-            moved = (self.on.fetch(part, np.float32) for part in (x, mean, square))
-            return pack(SavedJoint(*moved, step, place, now.rng))
+            moved = [self.on.fetch(part, np.float32) for part in (x, mean, square)]
+            return pack(SavedJoint(moved[0], moved[1], moved[2], step, place, now.rng))
 
         while step < plan.steps:
             share = max((step + 1) / plan.steps, run.deadline.used)
@@ -206,7 +215,7 @@ class Joint:
             x = self.xp.minimum(self.xp.maximum(x, lowest), highest)
             if self.on.is_gpu and step % AHEAD == 0:
                 self.on.fetch(x[:1])
-        return start.like(self.on.fetch(x, np.float32)).rounded(self.bits, self.rows.centre)
+        return start.like(self.on.fetch(x, np.float32)).rounded(self.bits, self.rows.offset)
 
     def _pass(self) -> Any:
         """Return the numbers of all rows in random order."""
@@ -217,7 +226,7 @@ class Joint:
         held = now
         if rounding and self.bits:
             fetched = (self.on.fetch(part, np.float32) for part in now.arrays)
-            host = Numbers(*fetched).rounded(self.bits, self.rows.centre)
+            host = Numbers(*fetched).rounded(self.bits, self.rows.offset)
             held = Numbers(*(self.on.send(part, np.float32) for part in host.arrays))
         size, m = int(batch.shape[0]), held.widths.shape[0]
         strip = size if self.on.is_gpu else min(max(STRIP_VALUES // m, 64), size)
@@ -242,19 +251,19 @@ class Joint:
         outputs, points = 2 * rate / self.rows.steepness, float(now.points.std()) or float(self.rows.host.std())
         of_map = rate * float(now.map.std()) if now.projects else rate / 2 * scales
         rates = [rate * points, outputs, outputs, rate / 2 * widths, of_map]
-        return np.repeat(np.float32(rates), [part.size for part in now.arrays])
+        return np.repeat(np.array(rates, dtype=np.float32), [part.size for part in now.arrays])
 
     def _pulls(self, now: Numbers) -> Array:
         """Return what pulls each number to 0: the decay of coefficients, and what holds logarithms where rows are few."""
         n, of_logs = self.rows.n, 2 * PULL * self.rows.pull
         by_part = [0.0, 2 * DECAY / n, 0.0, of_logs / now.widths.size, 0.0 if now.projects else of_logs / n]
-        return np.repeat(np.float32(by_part), [part.size for part in now.arrays])
+        return np.repeat(np.array(by_part, dtype=np.float32), [part.size for part in now.arrays])
 
     def _bounds(self, now: Numbers) -> tuple[Array, Array]:
         """Return the least and the largest value of each number: logarithms are kept within bounds."""
         limit = np.log(BOUND)
         by_part = [np.inf, np.inf, np.inf, limit, np.inf if now.projects else limit]
-        highest = np.repeat(np.float32(by_part), [part.size for part in now.arrays])
+        highest = np.repeat(np.array(by_part, dtype=np.float32), [part.size for part in now.arrays])
         return -highest, highest
 
     # Between numbers and models.
@@ -262,20 +271,20 @@ class Joint:
     def model(self, kernel: RBF, found: Numbers, precision: str) -> Expansion:
         """Return the model of numbers, with points in the coordinates of the user's rows."""
         points, coef, bias, widths, map_ = (np.asarray(part, np.float64) for part in found.arrays)
-        widths, centre = np.exp(widths), self.rows.centre
+        widths, offset, unit = np.exp(widths), self.rows.offset, self.rows.unit
         if found.projects:
-            metric, placed = Metric(None, widths, map_), points + centre @ map_
+            metric, placed = Metric(None, widths, map_), unit * (points + offset @ map_)
         else:
             scales, varies = KINDS[self.kind]
-            metric, placed = Metric(np.exp(map_) if scales else None, widths if varies else None), points + centre
+            metric, placed = Metric(np.exp(map_) if scales else None, widths if varies else None), unit * (points + offset)
         model = Expansion(kernel, placed, coef, bias, metric if metric.size else None)
         return in_tables(replace(model, precision=precision), self.bits)
 
     def numbers(self, model: Expansion) -> Numbers:
         """Return the numbers of a model."""
-        projection, centre = model.projection, self.rows.centre
+        projection, offset = model.projection, self.rows.offset
         map_ = np.log(model.factors) if projection is None else projection
-        points = dense(model.points) - (centre if projection is None else centre @ projection)
+        points = dense(model.points) / self.rows.unit - (offset if projection is None else offset @ projection)
         parts = points, model.coef, model.bias, np.log(model.widths), map_
         return Numbers(*(np.array(part, np.float32) for part in parts))
 

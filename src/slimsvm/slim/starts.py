@@ -25,6 +25,7 @@ def spread(X: Matrix) -> Array:
 def directions(A: Array, groups: Array, rank: int) -> Array:
     """Return Fisher's directions of the groups, for half of the rank at most, and principal axes, (features, rank)."""
     d, names = A.shape[1], np.unique(groups)
+    A = A - A.mean(axis=0)
     S = A.T @ A / A.shape[0]
     mean = max(float(np.trace(S)) / d, 1e-30)
     axes = eigh(S)[1][:, ::-1]

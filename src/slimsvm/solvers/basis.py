@@ -50,10 +50,10 @@ class Refit:
 
     @classmethod
     def of(
-        cls, task: Task, model: Expansion | None, most: int, *, or_labels: bool = True, values: int = REFIT_VALUES
+        cls, task: Task, model: Expansion | None, largest: int, *, or_labels: bool = True, values: int = REFIT_VALUES
     ) -> Refit:
         """Return a refit to a full model's margins, or to the labels, for models of up to `most` points."""
-        part = task.part(refit_rows(task, most, values))
+        part = task.part(refit_rows(task, largest, values))
         return cls(part.rows, IntervalSquares(wanted(part, model, or_labels=or_labels), part.weights))
 
     def __call__(self, small: Expansion) -> Expansion:
@@ -66,8 +66,8 @@ class Refit:
         R = tie_ridge(against, self.problem.weights)
         for model in models:
             size, start = model.size + 1, np.vstack([model.bias, model.coef])
-            found = self.problem.fit(against.first(model.size), R[:size, :size], PRECISE, start=start)
-            yield replace(model, coef=found.coef, bias=found.bias)
+            optimum = self.problem.fit(against.first(model.size), R[:size, :size], PRECISE, start=start)
+            yield replace(model, coef=optimum.coef, bias=optimum.bias)
 
 
 #: Newton's method until gradients are below about 1e-6
@@ -119,6 +119,6 @@ def nested_models(task: Task, points: Matrix, against: KernelMatrix, R: Array, s
         if theta.shape[0] > 1 and task.run.over:
             return
         start = np.vstack([theta, np.zeros((size + 1 - theta.shape[0], theta.shape[1]))])
-        found = problem.fit(against.first(size), R[: size + 1, : size + 1], EXACT, start=start)
-        theta = found.theta
-        yield Expansion(task.rows.kernel, points[:size], found.coef, found.bias)
+        optimum = problem.fit(against.first(size), R[: size + 1, : size + 1], EXACT, start=start)
+        theta = optimum.theta
+        yield Expansion(task.rows.kernel, points[:size], optimum.coef, optimum.bias)

@@ -72,5 +72,5 @@ class GrowingCholesky:
     def _solve(self, B: Array, *, transposed: bool) -> Array:
         if not self.size or not B.size:
             return B
-        found, _ = dtrtrs(self.factor, B, lower=1, trans=int(transposed))  # LAPACK itself: the factor is often small
-        return found
+        solution, _ = dtrtrs(self.factor, B, lower=1, trans=int(transposed))  # LAPACK itself: the factor is often small
+        return solution

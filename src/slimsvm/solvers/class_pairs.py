@@ -72,7 +72,7 @@ class ClassPairs:
         """Return the solutions of a class against others; a gap above `tol` is unfinished."""
         mine, theirs = self.groups[first], np.concatenate([self.groups[other] for other in others])
         sizes = np.array([self.groups[other].size for other in others], dtype=np.intp)
-        found = OneAgainst(
+        solved = OneAgainst(
             others,
             np.empty((others.size, mine.size)),
             np.empty(theirs.size),
@@ -80,12 +80,12 @@ class ClassPairs:
             np.empty(others.size),
             np.empty(others.size, dtype=np.int64),
         )
-        results = found.dual, found.other_dual, found.bias, found.gap, found.steps
+        results = solved.dual, solved.other_dual, solved.bias, solved.gap, solved.steps
         caps, steps = (sizes, self.cap[mine], self.cap[theirs], tol), int(min(limit, STEPS_A_ROUND))
         if self.by_rows is not None:
             self.by_rows.solve(mine, theirs, *caps, steps, *results)
-            return found
+            return solved
         across = self.rows.block(mine, theirs).astype(np.float64, copy=False)
         squares = np.concatenate([self.own[other].ravel() for other in others])
         core.smo_pairs(self.own[first], across, squares, *caps, EXACT, steps, *results)
-        return found
+        return solved

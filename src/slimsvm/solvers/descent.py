@@ -76,10 +76,10 @@ def descend(
     method, options = METHODS[settings.method], settings.options()
     try:
         with one_blas_thread():  # the products are small
-            found = minimize(flat, np.ravel(start) / unit, jac=True, method=method, callback=watch, options=options)
+            optimum = minimize(flat, np.ravel(start) / unit, jac=True, method=method, callback=watch, options=options)
     finally:
         held.clear()  # older SciPy holds `flat` in a cycle of references, which would keep rows in memory
-    return Descent(unit * found.x.reshape(start.shape), float(found.fun), int(found.nit))
+    return Descent(unit * optimum.x.reshape(start.shape), float(optimum.fun), int(optimum.nit))
 
 
 def _unit(start: Array) -> float:

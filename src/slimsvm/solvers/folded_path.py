@@ -1,4 +1,4 @@
-"""One kernel matrix for all folds of a cross-validation and for all values of C: the exact SVM of each, one from the other.
+"""All folds of a cross-validation for values of C close to each other: the exact SVM of each, one from the other.
 
     max  linear'c - 1/2 c'K c     c_i = y_i a_i,  0 <= a_i <= C w_i,  sum_i c_i = 0
 
@@ -6,8 +6,8 @@ The folds of a cross-validation are this problem with other weights w, which are
 side by side, for rising C:
 
 1. For the first C, the problem of all rows is solved. A fold starts from its solution without the fold's own rows.
-2. From one C to the next, coefficients grow in proportion, and so do bounds and the responses K c of all rows; where that
-   lowers the objective, only the bounds grow.
+2. From one C to the next, coefficients and responses K c go on along the line through the last two solutions, into the
+   larger box; where that lowers the objective, only the bounds grow.
 3. Each fold is solved on the rows that may change: the free ones, those that violate optimality, and those nearest to it,
    each in a thread. Where folds need nearly the same rows, they share the block of their kernel values, which is kept.
 4. The changes of all folds are added to the responses of all rows in one product. It shows which of the other rows violate
@@ -25,11 +25,11 @@ import numpy as np
 
 from .._core import core
 from ..kernels import Array
-from ..model import Status
 from ..rows.protocol import Rows
 from ..rows.threads import Spaces
 from ..run import BY_ITSELF, Run
-from .smo import SmoState
+from .matrix_path import Copies, Solved
+from .smo import MOST_STEPS, MOST_STEPS_A_ROW, SmoState
 
 #: memory for a block and for the copy of a part of it, in which steps are shorter, relative to the block's
 COPIES = 1.5
@@ -39,38 +39,23 @@ LEAST_ROWS = 64
 CLOSE = 0.03
 #: rows of the block of all folds that none of them needs any more, as a share, with which it is made anew
 STALE = 0.5
-#: pair steps between two looks at the clock
-STEPS_AT_ONCE = 200_000
 #: coefficients within this share of their box from a bound are at the bound, but for rounding
 ROUNDED = 1e-10
+#: growth of C after which responses are computed anew, since rounding grows with C too
+REFRESH = 4.0
 #: rounds after which a fold stops as it is
 MOST_ROUNDS = 200
-
-
-@dataclass(frozen=True)
-class Solved:
-    """The solutions for one C: signed coefficients, responses and bias of each fold, and how far from the optimum it is."""
-
-    C: float
-    signed: Array  # (folds, n)
-    responses: Array  # (folds, n), without the bias
-    bias: Array  # (folds,)
-    gap: Array  # (folds,)
-    steps: int
-    status: Status
 
 
 @dataclass(frozen=True)
 class FoldedRule:
     """Which rows are solved for together.
 
-    Problems of up to `whole` variables are solved with all of them; with more, steps take longer. Of the rows at a bound,
-    those nearest to the margin are solved for too: `near` as a share of the free and violating ones, and at least `least`.
-    More of them: fewer products with all rows. Folds share a block unless pair steps pass more rows in it that their own
-    fold does not need than `copied` times the kernel values in blocks of their own.
+    Of the rows at a bound, those nearest to the margin are solved for too: `near` as a share of the free and violating
+    ones, and at least `least`. More of them: fewer products with all rows. Folds share a block unless pair steps pass more
+    rows in it that their own fold does not need than `copied` times the kernel values in blocks of their own.
     """
 
-    whole: int = 4096
     near: float = 0.1
     least: int = 128
     copied: float = 4.0
@@ -111,63 +96,69 @@ class FoldedPath:
         self.folds, n = np.arange(problem.weights.shape[0]), problem.weights.shape[1]
         self.alpha: Array = np.zeros(problem.weights.shape)
         self.responses, self.cap, self.bias = self.alpha.copy(), self.alpha.copy(), np.zeros(self.folds.size)
+        self.earlier, self.earlier_f, self.earlier_C, self.fresh = self.alpha.copy(), self.alpha.copy(), 0.0, 0.0
         self.most = max(int(np.sqrt(memory.own * numbers / COPIES)), LEAST_ROWS)
         self.counts, self.begun = np.zeros(self.folds.size, dtype=np.int64), 0.0  # pair steps of each fold
         self.latest = 0  # pair steps for the last C
         self.shared = _Shared(problem.rows, max(int(np.sqrt(memory.shared * numbers)), LEAST_ROWS))
-        self.whole = n <= min(rule.whole, self.most)
-        self.K: Array | None = None  # the kernel matrix, where problems are solved whole
+        self.copies = Copies(n, min(self.most, n), problem.rows.dtype)
 
     def solutions(self, Cs: Array) -> Iterator[Solved]:
         """Yield the solutions for rising values of C, until the time is over."""
-        n = self.alpha.shape[1]
-        with self.memory.spaces.of(n**2 if self.whole else self.shared.most**2) as space:
-            self.K = self.problem.rows.block(np.arange(n), out=space) if self.whole else None
-            self.shared.space = (
-                space[: self.shared.most**2].reshape(self.shared.most, -1) if not self.whole else self.shared.space
-            )
+        with self.memory.spaces.of(self.shared.most**2) as space:
+            self.shared.space = space[: self.shared.most**2].reshape(self.shared.most, -1)
             for C in Cs:
                 before = self.counts.sum()
                 gaps = self.advanced(float(C))
                 self.latest = int(self.counts.sum() - before)
                 if self.run.over:
                     return
-                yield self.solved(float(C), gaps)
+                yield Solved.of(
+                    float(C), self.alpha * self.problem.y, self.responses.copy(), self.bias.copy(), gaps.copy(), self.tol
+                )
 
     def advanced(self, C: float) -> Array:
         """Solve all folds for a larger C, and return their gaps."""
-        cap = C * self.problem.weights
+        self.cap = C * self.problem.weights
         if self.begun:
-            self.scale(C / self.begun, cap)
-        self.cap = cap
-        if not self.begun and self.K is None:
+            t = (C - self.begun) / (self.begun - self.earlier_C)
+            there, f = self.alpha, self.responses
+            self.move(t, there, f)
+            self.earlier, self.earlier_f, self.earlier_C = there, f, self.begun
+        else:
             self.begin(C)
+        if REFRESH * self.fresh < C:
+            self.fresh, self.responses = C, np.zeros_like(self.responses)
+            self.add(self.folds, self.alpha * self.problem.y)
         self.begun = C
         return self.settled()
 
-    def scale(self, ratio: float, cap: Array) -> None:
-        """Scale coefficients and responses to a larger C, where that raises the objective; bounds grow anyway.
-
-        It is a parabola of the factor, highest at a'linear / a'K a.
-        """
-        signed = self.alpha * self.problem.y
-        square = np.maximum((signed * self.responses).sum(axis=1), np.finfo(float).tiny)
-        factor = np.where(signed @ self.problem.linear / square >= (1 + ratio) / 2, ratio, 1.0)[:, None]
-        at_bound = (self.alpha >= self.cap) & (factor == ratio)  # they stay there whatever rounding does
-        self.alpha = np.where(at_bound, cap, np.minimum(self.alpha * factor, cap))
-        self.responses *= factor
+    def move(self, t: float, alpha: Array, f: Array) -> None:
+        """Move along the lines from the earlier solutions through the last ones, times t, into the boxes."""
+        self.alpha, self.responses, change = np.empty((3, *alpha.shape))
+        core.advance(
+            self.problem.linear,
+            self.problem.y,
+            self.cap,
+            t,
+            alpha,
+            f,
+            self.earlier,
+            self.earlier_f,
+            self.alpha,
+            self.responses,
+            change,
+        )
+        self.add(self.folds, change)
 
     def begin(self, C: float) -> None:
         """Start all folds from the solution of all rows, without the rows of the fold."""
         problem, cap = self.problem, C * self.problem.weights.max(axis=0)
-        state = SmoState(problem.rows, problem.y, cap, _Tolerance(self.tol), linear=problem.linear, run=self.run)
+        state = SmoState(problem.rows, problem.y, cap, Tolerance(self.tol), linear=problem.linear, run=self.run)
         state.solve(np.inf)
         self.counts[0] += state.steps
-        v = problem.linear - state.responses.values[:, 0]
-        for alpha, own in zip(self.alpha, self.cap, strict=True):
-            alpha[:] = _balanced(_snapped(state.alpha, own), problem.y, v)
-        self.responses[:] = state.responses.values[:, 0]
-        self.add(self.folds, (self.alpha - state.alpha) * problem.y)
+        shape = self.alpha.shape
+        self.move(0.0, np.tile(state.alpha, (shape[0], 1)), np.tile(state.responses.values[:, 0], (shape[0], 1)))
 
     def add(self, folds: Array, change: Array) -> None:
         """Add changes of the coefficients of some folds to the responses of all rows."""
@@ -185,11 +176,7 @@ class FoldedPath:
 
     def settled(self) -> Array:
         """Run rounds until the gap of each fold is within `tol`, or nothing moves; return the gaps."""
-        gaps, everyone = np.full(self.folds.size, np.inf), np.arange(self.alpha.shape[1])
-        if self.K is not None:
-            K, goals = self.K, np.full(gaps.size, self.tol)
-            self.problem.rows.share_out(lambda fold: self.solve(fold, everyone, K, goals, gaps), gaps.size)
-            return gaps
+        gaps = np.full(self.folds.size, np.inf)
         for _ in range(MOST_ROUNDS):
             sides = [self.bounds(fold) for fold in range(gaps.size)]
             gaps[:] = [max(grow.max() - shrink.min(), 0.0) for grow, shrink in sides]
@@ -230,26 +217,18 @@ class FoldedPath:
         problem, cap = self.problem, self.cap[fold, index]
         linear, y = problem.linear[index], problem.y[index]
         alpha, f = self.alpha[fold, index], self.responses[fold, index]
-        while not self.run.over:
+        ranges = core.Ranges(np.zeros(1, dtype=np.intp), np.array([index.size]))
+        with self.copies.of() as copy:
+            copy.clear()
             steps, gaps[fold], self.bias[fold] = core.settle(
-                K, linear, y, cap, alpha, f, goals[fold], STEPS_AT_ONCE, self.most
+                K, ranges, linear, y, cap, alpha, f, goals[fold], max(MOST_STEPS, MOST_STEPS_A_ROW * index.size), copy
             )
-            self.counts[fold] += steps
-            if steps < STEPS_AT_ONCE:
-                break
+        self.counts[fold] += steps
         self.alpha[fold, index] = _snapped(alpha, cap)
-        if self.K is not None:
-            self.responses[fold] = f
-
-    def solved(self, C: float, gaps: Array) -> Solved:
-        """Return the solutions as they are."""
-        signed = self.alpha * self.problem.y
-        status = Status.CONVERGED if (gaps <= self.tol).all() else Status.STALLED
-        return Solved(C, signed, self.responses.copy(), self.bias.copy(), gaps.copy(), int(self.counts.sum()), status)
 
 
 @dataclass(frozen=True)
-class _Tolerance:
+class Tolerance:
     """The settings of the solver of all rows."""
 
     tol: float
@@ -268,20 +247,6 @@ def _bias(grow: Array, shrink: Array) -> float:
 def _snapped(alpha: Array, cap: Array) -> Array:
     """Return coefficients within their box; those that rounding has left next to a bound are at it."""
     return np.where(alpha >= (1 - ROUNDED) * cap, cap, np.where(alpha > ROUNDED * cap, alpha, 0.0))
-
-
-def _balanced(alpha: Array, y: Array, v: Array) -> Array:
-    """Return coefficients whose signed sum is 0: those of the heavier sign that gain least shrink first."""
-    excess = float((alpha * y).sum())
-    if abs(excess) <= ROUNDED * alpha.sum():  # a difference by rounding must not move rows off their bounds
-        return alpha
-    side = np.flatnonzero((alpha > 0) & (y * excess > 0))
-    order = side[np.argsort((v * y)[side])]
-    room = np.maximum(abs(excess) - np.concatenate([[0.0], np.cumsum(alpha[order])[:-1]]), 0.0)
-    left = alpha[order] - np.minimum(alpha[order], room)
-    balanced = alpha.copy()
-    balanced[order] = np.where(left > ROUNDED * alpha[order], left, 0.0)
-    return balanced
 
 
 class _Shared:

@@ -73,8 +73,8 @@ def free_rows_steps(
 ) -> Array | None:
     """Return steps d that raise the objective, with the smallest ridge by which pivots settle; None if there is none."""
     widest = float((upper - lower).max())
-    found = (free_rows_optimum(K, v, lower, upper, tol, share * tol / widest, deadline) for share in RIDGES)
-    return next((steps for steps in found if steps is not None and steps @ (v - 0.5 * (K @ steps)) > 0), None)
+    optima = (free_rows_optimum(K, v, lower, upper, tol, share * tol / widest, deadline) for share in RIDGES)
+    return next((steps for steps in optima if steps is not None and steps @ (v - 0.5 * (K @ steps)) > 0), None)
 
 
 def free_rows_optimum(

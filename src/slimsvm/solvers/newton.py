@@ -11,7 +11,6 @@ method needs few steps. With the demands of labels it is the squared hinge loss 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -20,9 +19,10 @@ import numpy as np
 from .._core import core
 from ..goals.demands import Demands
 from ..kernels import Array
+from ..rows.curvatures import solve_all
 from ..rows.kernel_matrix import KernelMatrix
 from ..rows.protocol import Curvatures, Factor
-from ..rows.threads import blocks, one_blas_thread
+from ..rows.threads import ALONE, blocks, one_blas_thread
 from ..states import floats, ordered
 
 #: factors of at least this many coefficients are kept
@@ -45,7 +45,7 @@ class KeptFactors:
 
     def keep(self, output: int, factor: Factor) -> None:
         """Keep a factor if it is large enough and there is memory for it."""
-        others = sum(kept.size**2 for number, kept in self.factors.items() if number != output)
+        others = sum(other.size**2 for number, other in self.factors.items() if number != output)
         if factor.size >= MANY and others + factor.size**2 <= self.most:
             self.factors[output] = factor
 
@@ -57,8 +57,8 @@ class KeptFactors:
 
 #: the ridge, as a share of the sum of weights times the largest squared kernel value; it only makes solutions unique
 RIDGE = 1e-7
-#: the most steps of a line search
-LINE_STEPS = 30
+#: the most steps of a line search, and multiply-adds that take as long as one for a row
+LINE_STEPS, LINE_COST = 30, 32
 #: with at least this many outputs, their gradients are one product with all rows; with fewer, products with few rows each
 MANY_OUTPUTS = 3
 #: numbers to read for all outputs above which threads share the work
@@ -135,10 +135,14 @@ class IntervalSquares:
             lines = np.array(outputs.T, np.float64, order="C")
             runs = [
                 _Run(self, some, against, R, theta[:, some], lines[some], curvatures, factors)
-                for some in blocks(q, -(-q // -(-q // against.rows.outputs_at_once)))  # groups of equal size
+                for some in blocks(q, -(-q // -(-q // curvatures.at_once)))  # groups of equal size
             ]
-            cost = max(q // len(runs), 1) * R.shape[0] * (lines.shape[1] + R.size // 3)
-            _each(against, lambda number: runs[number].descend(settings), len(runs), cost)
+            cost = q * R.shape[0] * (lines.shape[1] + R.size // 3)  # numbers to read
+            if len(runs) > 1 and cost >= WORTH_THREADS:
+                against.rows.share_out(lambda number: runs[number].descend(settings), len(runs))
+            else:
+                for run in runs:
+                    run.descend(settings)
         return Fitted(theta, lines.T, float(sum(run.losses.sum() for run in runs)))
 
     def slopes(self, outputs: Array) -> Array:
@@ -166,7 +170,7 @@ class _Run:
     ) -> None:
         self.first, self.factors = some.start, factors
         self.low, self.high, self.weights = problem.low[some], problem.high[some], problem.weights
-        self.against, self.R, self.curvatures = against, R, curvatures
+        self.against, self.R, self.curvatures, self.crew = against, R, curvatures, getattr(against.rows, "crew", ALONE)
         self.theta, self.outputs = theta, outputs  # changed in place
         self.residual, self.losses = np.empty(0), np.empty(0)
 
@@ -184,28 +188,23 @@ class _Run:
     def _steps(self, going: Array, number: int) -> Array:
         """Return the Newton step of each of some outputs, (m + 1, k), after `number` steps."""
         residual = self.residual if going.size == self.losses.size else self.residual[going]
-        factors = self._factors_for(going, residual, number)
-        missing = self.weights * residual
-        gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
-        return np.column_stack([factor.solve(each) for factor, each in zip(factors, gradient.T, strict=True)])
-
-    def _factors_for(self, going: Array, residual: Array, number: int) -> list[Factor]:
-        """Return the factor of each output's curvature: a kept one, or one for the rows that fall short now."""
         wanted, size = self.first + going, self.R.shape[0]
-        found = {c: factor for c in wanted if (factor := self.factors.get(c, size, number)) is not None}
-        new = np.array([c not in found for c in wanted])
+        factors = {c: factor for c in wanted if (factor := self.factors.get(c, size, number)) is not None}
+        new = np.array([c not in factors for c in wanted])  # for the rows that fall short now; others are kept ones
         made = self.curvatures.factors(wanted[new], residual[new], self.weights, self.R)
         for c, factor in zip(wanted[new], made, strict=True):
-            found[c] = factor
+            factors[c] = factor
             self.factors.keep(c, factor)
-        return [found[c] for c in wanted]
+        missing = self.weights * residual
+        gradient = np.vstack([missing.sum(axis=1), self._back(missing)]) - self.R @ self.theta[:, going]
+        return solve_all([factors[c] for c in wanted], gradient.T).T
 
     def _back(self, missing: Array) -> Array:
         """Return the products of kernel values with the weighted residuals of some outputs, (m, k)."""
         if missing.shape[0] >= MANY_OUTPUTS:  # one product with all rows is faster than one for each output
             return self.against.back(missing.T)
-        short = [np.flatnonzero(each) for each in missing]
-        return np.hstack([self.against.back(each[rows, None], rows) for each, rows in zip(missing, short, strict=True)])
+        short = [np.flatnonzero(part) for part in missing]
+        return np.hstack([self.against.back(part[rows, None], rows) for part, rows in zip(missing, short, strict=True)])
 
     def _move(self, going: Array, steps: Array, settings: NewtonSettings) -> Array:
         """Take each output's step to the lowest loss along it; return an estimate of the next step's gain.
@@ -233,6 +232,7 @@ class _Run:
             lengths,
             sums,
             switched,
+            *self.crew.helpers_for(LINE_COST * change.size, going.size - 1),
         )
         self.theta[:, going] += lengths * steps
         self.losses[going] = sums + self._penalty(self.theta[:, going])
@@ -242,15 +242,6 @@ class _Run:
     def _penalty(self, theta: Array) -> Array:
         """Return theta' R theta of each output."""
         return (theta * (self.R @ theta)).sum(axis=0)
-
-
-def _each(against: KernelMatrix, work: Callable[[int], None], count: int, cost: int) -> None:
-    """Call work(k) for each k in range(count), each takes as long as reading `cost` numbers; in threads if long."""
-    if count > 1 and count * cost >= WORTH_THREADS:
-        against.rows.share_out(work, count)
-    else:
-        for number in range(count):
-            work(number)
 
 
 def tie_ridge(against: KernelMatrix, weights: Array) -> Array:

@@ -53,20 +53,20 @@ class ProjectedLoss:
 
     def __call__(self, points: Array) -> tuple[float, Array]:
         """Return L and its gradient (m, d)."""
-        found, among = self._fit(points, self.newton, self.factors)
-        gradient = self.against.pullback(self.problem.slopes(found.outputs), found.coef)
+        fit, among = self._fit(points, self.newton, self.factors)
+        gradient = self.against.pullback(self.problem.slopes(fit.outputs), fit.coef)
         if self.rows.kernel.definite:
             # each point occurs twice in |f|^2, and the pullback counts one occurrence
-            gradient += self.rows.pullback_among(points, points, among, 2 * self.decay * (found.coef @ found.coef.T))
-        return found.loss, gradient
+            gradient += self.rows.pullback_among(points, points, among, 2 * self.decay * (fit.coef @ fit.coef.T))
+        return fit.loss, gradient
 
     def in_metric(self, points: Array, metric: Metric) -> tuple[float, MetricGradient]:
         """Return L and its gradient with respect to points and metric; here R is `decay` |coef|^2.
 
         With widths the kernel matrix among points is no Gram matrix, and there is no |f|.
         """
-        found = self._fit_in(points, metric, self.newton, self.factors)
-        return found.loss, self.against.metric_pullback(self.problem.slopes(found.outputs), found.coef, metric)
+        fit = self._fit_in(points, metric, self.newton, self.factors)
+        return fit.loss, self.against.metric_pullback(self.problem.slopes(fit.outputs), fit.coef, metric)
 
     def settled_in(self, points: Array, metric: Metric) -> Fitted:
         """Return the best coefficients for points and a metric that no longer move."""
@@ -79,9 +79,9 @@ class ProjectedLoss:
         outputs += theta[0]
         R = np.eye(theta.shape[0]) * (self.decay + self.ridge * self.total_weight)
         R[0, 0] = self.ridge * self.total_weight
-        found = self.problem.fit(self.against, R, settings, start=theta, outputs=outputs, factors=factors)
-        self.theta = found.theta
-        return found
+        fit = self.problem.fit(self.against, R, settings, start=theta, outputs=outputs, factors=factors)
+        self.theta = fit.theta
+        return fit
 
     def forget(self) -> None:
         """Forget kept curvatures and the precision of kernel values: the next results depend on points and theta only.
@@ -103,9 +103,9 @@ class ProjectedLoss:
         outputs += theta[0]
         among = self.rows.among(points, placed=True)
         R = self._regulariser(among)
-        found = self.problem.fit(self.against, R, settings, start=theta, outputs=outputs, factors=factors)
-        self.theta = found.theta
-        return found, among
+        fit = self.problem.fit(self.against, R, settings, start=theta, outputs=outputs, factors=factors)
+        self.theta = fit.theta
+        return fit, among
 
     def _regulariser(self, among: Array) -> Array:
         R = np.zeros((among.shape[0] + 1, among.shape[0] + 1))

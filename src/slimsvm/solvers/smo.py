@@ -23,7 +23,7 @@ from ..rows.responses import Responses, largest
 from ..run import BY_ITSELF, GapProgress, PartCheckpoint, Run
 from ..states import Finite, State, StateError, floats, pack, row_numbers, unpack, whole
 from .free_rows import MOST_FAILED, USUAL_RULE, NewtonRule, free_rows_steps
-from .smo_there import run_there
+from .smo_on_device import run_on_device
 
 #: pair steps run in float64 for smaller tolerances, for any precision of kernel values; larger: slower
 FLOAT_TOL = 1e-4
@@ -92,8 +92,8 @@ def usual_working_set(rows: Rows) -> int:
 
     The block of a working set takes the square of its size, and few rows need few rounds.
     """
-    most = rows.working_set
-    return most if rows.n <= 2 * most else int(np.clip(rows.n // 8, most // 2, most))
+    largest = rows.working_set
+    return largest if rows.n <= 2 * largest else int(np.clip(rows.n // 8, largest // 2, largest))
 
 
 class SmoState:
@@ -211,7 +211,7 @@ class SmoState:
             if active is not None:
                 self.solve_active(active, rounds.limit, rounds)
                 continue
-            if self.ran_there(rounds, grow, shrink):
+            if self.ran_on_device(rounds, grow, shrink):
                 continue
             self.choose(grow, shrink)
             if self.on_demand is None:
@@ -250,11 +250,11 @@ class SmoState:
 
     def restore(self, saved: State | None) -> None:
         """Continue from a saved state; `solve` then takes the same steps as the run that saved it."""
-        found = unpack(SavedSmo, saved, n=self.rows.n)
-        if not ((found.alpha >= 0) & (found.alpha <= self.cap)).all():
+        state = unpack(SavedSmo, saved, n=self.rows.n)
+        if not ((state.alpha >= 0) & (state.alpha <= self.cap)).all():
             raise StateError("coefficients outside of their bounds")
-        self.alpha, self.responses.values, self.working = found.alpha, found.responses, found.working
-        self.steps, self.rows.spent, self.rounds = found.steps, found.spent, found.rounds
+        self.alpha, self.responses.values, self.working = state.alpha, state.responses, state.working
+        self.steps, self.rows.spent, self.rounds = state.steps, state.spent, state.rounds
 
     def solved_free(self, rounds: RoundCount, v: Array, grow: Array, shrink: Array) -> bool:
         """Solve for the free rows by Newton's method, if pair steps have taken as long; return whether that worked."""
@@ -291,19 +291,19 @@ class SmoState:
         steps = free_rows_steps(K, v, np.minimum(*ends), np.maximum(*ends), self.tol, self.run.deadline)
         if steps is None:
             return False
-        found = np.clip(alpha + y * steps, 0.0, cap)
-        found = np.where(found < ROUNDED * cap, 0.0, np.where(found > (1 - ROUNDED) * cap, cap, found))
-        change = (found - alpha) * y
+        moved = np.clip(alpha + y * steps, 0.0, cap)
+        moved = np.where(moved < ROUNDED * cap, 0.0, np.where(moved > (1 - ROUNDED) * cap, cap, moved))
+        change = (moved - alpha) * y
         objective, responses = self.objective(), self.responses.values.copy()
         self.responses.add_rows(index[change != 0], change[change != 0, None])
-        self.alpha[index] = found
+        self.alpha[index] = moved
         if self.objective() > objective:
             return True
         # with kernel values of very different sizes, rounding may take more than the steps gain
         self.responses.values[:], self.alpha[index] = responses, alpha
         return False
 
-    def ran_there(self, rounds: RoundCount, grow: Array, shrink: Array) -> bool:
+    def ran_on_device(self, rounds: RoundCount, grow: Array, shrink: Array) -> bool:
         """Run rounds whose vectors are beside the rows, if their home keeps them there; return whether any were run."""
         n, size = self.rows.n, self.size
         if not self.by_rows or not self.rows.keeps_vectors or n <= 2 * size:
@@ -316,7 +316,7 @@ class SmoState:
         if self.vectors is None:
             return False
         try:
-            return run_there(self, self.vectors, rounds, STEPS_A_ROUND)
+            return run_on_device(self, self.vectors, rounds, STEPS_A_ROUND)
         finally:
             self.current_responses()
             self.vectors = None
@@ -445,12 +445,12 @@ class SmoState:
     def step(self, limit: float, v: Array) -> None:
         """Solve the block to a tenth of the gap and add the change to the responses of all rows."""
         index, tol = self.index, self.tol
-        whole = index.size == self.rows.n
-        small = whole and index.size <= self.small_block
+        all_rows = index.size == self.rows.n
+        small = all_rows and index.size <= self.small_block
         real = np.float64 if small or self.needs_float64 else self.rows.dtype
         alpha, y, v = self.alpha[index], self.y[index].astype(real), v[index].astype(real)
         block, cap = self.block.astype(real, copy=False), self.cap[index]
-        goal = 0.5 * tol if whole else max(0.1 * self.gap, 0.5 * tol)
+        goal = 0.5 * tol if all_rows else max(0.1 * self.gap, 0.5 * tol)
         steps, gap = self.pair_steps(block, y, cap, alpha, v, goal, int(min(limit - self.steps, STEPS_A_ROUND)))
         if small and gap <= goal:
             # The block has all rows. Solving it to the limit of rounding costs little, and makes the result independent of
@@ -460,7 +460,7 @@ class SmoState:
         moved = change != 0
         if small:
             self.responses.values[index] += block[:, moved] @ change[moved, None]
-        elif whole:
+        elif all_rows:
             # rows of the symmetric block are faster to read than its columns, and BLAS would wake its threads
             self.responses.values[index, 0] += np.einsum("i,ij->j", change[moved], block[moved])
         else:

@@ -42,13 +42,15 @@ class ColumnScaling:
             assert isinstance(step, Affine)
             before = [places[place] for place in step.inputs.tolist()]
             after = [step.scaling.part(np.array([number])) for number in range(len(before))]
-            places += [(column, own.then(then)) for (column, own), then in zip(before, after, strict=True)]
+            places += [
+                (column, column_scaling.then(then)) for (column, column_scaling), then in zip(before, after, strict=True)
+            ]
         written = [places[place] for place in preparation.outputs.tolist()]
         columns = np.array([column for column, _ in written], dtype=np.intp)
         if not written or np.unique(columns).size < columns.size:
             return None
         parts = zip(*(scaling.parts for _, scaling in written), strict=True)
-        return cls(columns, Scaling(*(np.concatenate(each) for each in parts)), preparation.given)
+        return cls(columns, Scaling(*(np.concatenate(values) for values in parts)), preparation.given)
 
     def on_rows(self, points: Array) -> tuple[Array, Scaling]:
         """Return points of the features as points of the rows, and the scaling of the rows.
@@ -59,8 +61,8 @@ class ColumnScaling:
         written[:, self.columns] = points
         unused = np.setdiff1d(np.arange(self.given), self.columns)
         parts = [np.zeros(self.given), np.ones(self.given), np.full(self.given, -np.inf), np.full(self.given, np.inf)]
-        for part, own in zip(parts, self.scaling.parts, strict=True):
-            part[self.columns] = own
+        for part, of_columns in zip(parts, self.scaling.parts, strict=True):
+            part[self.columns] = of_columns
         parts[2][unused] = parts[3][unused] = 0.0
         return written, Scaling(*parts)
 
@@ -104,8 +106,8 @@ def scaling_of(scalers: list[Any], n: int) -> Scaling | None:
     scaling = None
     for step in scalers:
         if not isinstance(step, str | None):
-            own = SCALER_KINDS[name_of(step)].scaling(step, n)
-            scaling = own if scaling is None else scaling.then(own)
+            of_step = SCALER_KINDS[name_of(step)].scaling(step, n)
+            scaling = of_step if scaling is None else scaling.then(of_step)
     return scaling
 
 

@@ -12,7 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from .recognition import MOST_CATEGORIES, ColumnsOf, days, is_frame, values_of
+from .recognition import MOST_CATEGORIES, ColumnsOf, columns_of, days, is_frame, values_of
 
 
 def table_preparation(
@@ -69,7 +69,7 @@ def is_table(X: Any) -> bool:
     if issparse(X):
         return False
     if is_frame(X):
-        return any(values_of(X, name).dtype.kind not in "biuf" or _has_holes(values_of(X, name)) for name in X.columns)
+        return any(values_of(X, name).dtype.kind not in "biuf" or _has_holes(values_of(X, name)) for name in columns_of(X))
     X = np.asarray(X)
     return X.dtype.kind not in "biuf" or _has_holes(X)
 

@@ -112,7 +112,7 @@ class Preparation:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns that are read; none if they have none."""
-        return tuple(column.name for column in self.columns) if all(each.name for each in self.columns) else ()
+        return tuple(column.name for column in self.columns) if all(other.name for other in self.columns) else ()
 
     @property
     def is_numeric(self) -> bool:
@@ -168,7 +168,7 @@ class Preparation:
         if not column.name:
             raise ValueError("this model knows no names of columns; give rows as arrays")
         if column.name not in row:
-            raise ValueError(f"a row has no {column.name!r}; it takes {short([each.name for each in self.columns])}")
+            raise ValueError(f"a row has no {column.name!r}; it takes {short([other.name for other in self.columns])}")
         return row[column.name]
 
     def _series(self, frame: Any, column: Column) -> Array:

@@ -23,18 +23,18 @@ def preparation_of(steps: Sequence[Any], given: int, names: tuple[str, ...] = ()
 
 def flattened(steps: Sequence[Any]) -> list[Any]:
     """Return transformers that follow each other without Pipelines around them, and without those that do nothing."""
-    found: list[Any] = []
+    flat: list[Any] = []
     for step in steps:
         if name_of(step) == "Pipeline":
-            found += flattened([each for _, each in step.steps])
+            flat += flattened([inner for _, inner in step.steps])
         elif not isinstance(step, str | None):
-            found.append(step)
-    return found
+            flat.append(step)
+    return flat
 
 
 def _read_pipeline(step: Any, places: list[int], tape: Tape) -> list[int]:
-    for _, each in step.steps:
-        places = tape.read(each, places)
+    for _, inner in step.steps:
+        places = tape.read(inner, places)
     return places
 
 
@@ -47,13 +47,13 @@ def _read_columns(step: Any, places: list[int], tape: Tape) -> list[int]:
             continue
         if chosen:
             written.append((step.output_indices_[name].start, tape.read(transformer, chosen)))
-    return [place for _, part in sorted(written, key=lambda each: each[0]) for place in part]
+    return [place for _, part in sorted(written, key=lambda entry: entry[0]) for place in part]
 
 
 def _read_union(step: Any, places: list[int], tape: Tape) -> list[int]:
     if step.transformer_weights:
         raise ValueError("cannot ship a FeatureUnion with transformer_weights; put a scaler behind its parts")
-    return [place for _, each in step.transformer_list for place in tape.read(each, places)]
+    return [place for _, inner in step.transformer_list for place in tape.read(inner, places)]
 
 
 ALL = READERS | {"Pipeline": _read_pipeline, "ColumnTransformer": _read_columns, "FeatureUnion": _read_union}

@@ -10,7 +10,7 @@ import datetime
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Number
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ def is_frame(X: Any) -> bool:
 
 def columns_of(X: Any) -> list[Any]:
     """Return the names of a data frame's columns, or the numbers of an array's."""
+    if hasattr(X, "column_names"):  # a table of pyarrow
+        return list(X.column_names)
     return list(X.columns) if is_frame(X) else list(range(X.shape[1]))
 
 
@@ -49,6 +51,7 @@ def values_of(X: Any, column: Any) -> np.ndarray:
     if not is_frame(X):
         return np.asarray(X[:, column])
     series = X[column]
+    series = series.to_pandas() if hasattr(X, "column_names") else series
     zone = getattr(series.dtype, "tz", None) is not None
     return np.asarray(series.dt.tz_convert("UTC").dt.tz_localize(None) if zone else series)
 
@@ -65,7 +68,7 @@ def is_missing(cell: Any) -> bool:
 def kind_of(values: np.ndarray, name: Any) -> Kind:
     """Return what a column holds; raise ValueError for one of mixed types, or of lists."""
     if values.dtype.kind in "biufM":
-        return _number_or_date(values)
+        return _number_or_date(values, name)
     cells = [cell for cell in values.tolist() if not is_missing(cell)]
     if not cells:
         return Kind("nothing", "has no values")
@@ -73,25 +76,36 @@ def kind_of(values: np.ndarray, name: Any) -> Kind:
     if all(issubclass(kind, str) for kind in types):
         distinct = len(set(cells))
         if distinct > MOST_CATEGORIES and distinct > FREE_TEXT * len(cells):
-            return Kind("nothing", f"has {distinct:,} different words in {len(cells):,} rows: free text, or names of rows")
+            what = "numbers as text, to be made numbers" if all(map(_is_number, cells)) else "free text, or names of rows"
+            return Kind("nothing", f"has {distinct:,} different words in {len(cells):,} rows: {what}")
         return Kind("word") if distinct > 1 or len(cells) < values.size else Kind("nothing", "has one value only")
-    if all(issubclass(kind, Number) for kind in types):
-        return _number_or_date(np.array(cells, dtype=np.float64), holes=len(cells) < values.size)
+    if all(issubclass(kind, Real) for kind in types):
+        return _number_or_date(np.array(cells, dtype=np.float64), name, holes=len(cells) < values.size)
     if all(issubclass(kind, datetime.date | np.datetime64) for kind in types):
         return Kind("date")
     named = ", ".join(sorted(kind.__name__ for kind in types))
-    example = next((cell for cell in cells if not isinstance(cell, Number)), cells[0])
+    example = next((cell for cell in cells if not isinstance(cell, Real)), cells[0])
     raise ValueError(
         f"the column {name!r} has cells of several types or of none that is known, {named}, such as {short(example)}; make "
         "them all numbers, words or dates, or drop the column"
     )
 
 
-def _number_or_date(values: np.ndarray, holes: bool = False) -> Kind:
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number_or_date(values: np.ndarray, name: Any, holes: bool = False) -> Kind:
     missing = np.isnat(values) if values.dtype.kind == "M" else np.isnan(values.astype(np.float64))
     known = values[~missing]
     if not known.size:
         return Kind("nothing", "has no values")
+    if values.dtype.kind == "f" and np.isinf(known).any():
+        raise ValueError(f"the column {name!r} has infinite numbers; make them missing or finite, or drop the column")
     if (known == known[0]).all() and not holes and not missing.any():
         return Kind("nothing", "has one value only")
     return Kind("date" if values.dtype.kind == "M" else "number")
@@ -110,9 +124,9 @@ class ColumnsOf:
         """Return the names or numbers of the columns; columns that no selector takes are named in a warning."""
         kinds = self.kinds(X)
         if self.kind == "number":
-            left = [f"{name!r} {kind.reason}" for name, kind in kinds.items() if kind.reason]
-            if left:
-                warn_user(f"columns that are left out: {'; '.join(left)}")
+            left_out = [f"{name!r} {kind.reason}" for name, kind in kinds.items() if kind.reason]
+            if left_out:
+                warn_user(f"columns that are left out: {'; '.join(left_out)}")
         return [name for name, kind in kinds.items() if kind.name == self.kind]
 
     def kinds(self, X: Any) -> dict[Any, Kind]:

@@ -42,7 +42,7 @@ class Tape:
         if name in self.readers:
             return self.readers[name](step, places, self)
         if hasattr(step, "get_support"):
-            return [place for place, kept in zip(places, step.get_support(), strict=True) if kept]
+            return [place for place, selected in zip(places, step.get_support(), strict=True) if selected]
         raise ValueError(
             f"cannot ship a Pipeline with a {name}; there are {', '.join(sorted(self.readers))}, and selectors of features"
             ". Transform the rows before, or convert the whole Pipeline by skl2onnx (slimsvm.ship.converter.register)"

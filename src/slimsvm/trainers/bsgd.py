@@ -2,18 +2,112 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import ClassVar
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtri
 
+from .._core import core
 from ..kernels import RBF, Array, Kernel, Matrix, stacked
 from ..model import Expansion, Task
 from ..rows.protocol import Rows
-from ..solvers.maintenance import MAINTENANCE
 from ..solvers.online import Learner, State, mixed
 from .frames.online import OnlineTrainer
+
+#: added to the diagonal of a kernel matrix before its inversion, relative to its largest entry; a larger one
+#: is more stable and less exact
+RIDGE = 1e-10
+#: relative difference up to which values count as equal
+SAME = 1e-9
+
+
+def remove(run: Learner) -> None:
+    """Remove the point whose term in f has the least squared norm, |c_p|^2 k(z_p, z_p)."""
+    m = run.size
+    run.leave(least(_squares(run.coef[:m]) * run.among.diagonal()[:m], run.born[:m]))
+
+
+def least(values: Array, born: Array) -> int:
+    """Return the position of the least value; of values that are equal up to rounding, that of the oldest point.
+
+    Pegasos gives all points equal coefficients, so for rows of equal norm this removes the oldest point.
+    """
+    return int(np.where(values <= values.min() * (1 + SAME), born, np.iinfo(born.dtype).max).argmin())
+
+
+def project(run: Learner) -> None:
+    """Remove the point that is closest to the span of the others, and add its projection onto that span.
+
+    With V the inverse of the kernel matrix, this loses |c_p|^2 / V_pp and adds -V_jp / V_pp c_p to each other coefficient.
+    """
+    m = run.size
+    R = inverse_factor(run.among[:m, :m])  # V = R R'
+    squares = _squares(R)
+    p = least(_squares(run.coef[:m]) / squares, run.born[:m])
+    shares, leaving = -(R @ R[p]) / squares[p], run.coef[p].copy()  # the share of p itself is -1
+    run.coef[:m] += shares[:, None] * leaving
+    run.outputs += leaving[:, None] * (shares @ run.against[:m])
+    run.coef[p] = 0.0
+    run.leave(p)
+
+
+def inverse_factor(K: Array) -> Array:
+    """Return R with R R' the inverse of a kernel matrix plus a small ridge."""
+    K = np.array(K, order="F")  # LAPACK's order, so that nothing is copied again
+    K.flat[:: K.shape[0] + 1] += RIDGE * (K.diagonal().max() or 1.0)  # all kernel values may be 0
+    factor, failed = dpotrf(K)
+    if failed:  # a kernel that is not positive definite
+        values = np.linalg.eigvalsh(K)
+        K.flat[:: K.shape[0] + 1] += RIDGE * np.abs(values).max() - values[0]
+        factor, _ = dpotrf(K)
+    return dtrtri(factor, overwrite_c=True)[0]
+
+
+def merge(run: Learner) -> None:
+    """Replace the point with the smallest coefficient and its best partner by one point between the two.
+
+    For the Gaussian kernel the best point is z = h z_p + (1 - h) z_j, with coefficient c_p k(z_p, z) + c_j k(z_j, z), and
+    k(x, z) = k(x, z_p)^h k(x, z_j)^(1 - h) k(z_p, z_j)^(-h (1 - h)) needs no new kernel value.
+    """
+    m = run.size
+    coef, near = run.coef[:m], run.among[:m, :m]
+    squares = _squares(coef)
+    p = least(squares, run.born[:m])
+    j, h = core.best_merge(p, squares, coef @ coef[p], np.ascontiguousarray(near[p]))
+    k = float(near[p, j])
+    merged = coef[p] * k ** ((1 - h) ** 2) + coef[j] * k ** (h**2)
+    column, pairs = (_between(K[p], K[j], h, k) for K in (run.against, near))
+    run.outputs += merged[:, None] * column - coef[j][:, None] * run.against[j]
+    run.coef[j], run.against[j] = merged, column
+    run.among[j, :m] = run.among[:m, j] = pairs
+    run.among[j, j] = 1.0
+    run.parts[j] = _blend(run.parts[p], run.parts[j], h)
+    run.leave(p)
+
+
+def _squares(coef: Array) -> Array:
+    return np.einsum("ij,ij->i", coef, coef)
+
+
+def _between(p: Array, j: Array, h: float, k: float) -> Array:
+    """Return the kernel values of h z_p + (1 - h) z_j from those of z_p and z_j, with k = k(z_p, z_j)."""
+    if h == 0.0:
+        return j.copy()  # the formula below fails for k = 0
+    return p**h * j ** (1 - h) * k ** (-h * (1 - h))
+
+
+def _blend(p: dict[int, float], j: dict[int, float], h: float) -> dict[int, float]:
+    """Return the shares of h z_p + (1 - h) z_j."""
+    if h == 0.0:
+        return j
+    return {row: h * p.get(row, 0.0) + (1 - h) * j.get(row, 0.0) for row in p | j}
+
+
+#: three ways to remove one point (Wang, Crammer & Vucetic 2012); each changes f as little as it can
+MAINTENANCE: dict[str, Callable[[Learner], None]] = {"removal": remove, "projection": project, "merging": merge}
 
 
 @dataclass(frozen=True)
@@ -85,7 +179,6 @@ class BSGD(OnlineTrainer):
         return ValueDescent if isinstance(state, ValueState) else self.learner
 
     def begin(self, task: Task) -> State:
-        """Return the state before the first row, with lam and the maintenance of the whole run."""
         if task.goal.real:
             return begin_values(super().begin(task), task, self.lam, self.C, self.maintenance_for(task.rows.kernel))
         lam = 1 / (self.C * task.targets.shape[0]) if self.lam is None else self.lam
@@ -168,7 +261,7 @@ class ValueDescent(Learner):
         """Return the targets as they are."""
         return targets[:, 0]
 
-    def read_block(self, block: Rows, own: Array, weights: Array) -> None:
+    def read_block(self, block: Rows, values: Array, weights: Array) -> None:
         """Learn from the rows of a block with these targets, one row after the other."""
         pool: Matrix = stacked(self.points, block.take(np.arange(block.n)))
         self.evaluate(block, pool)
@@ -177,7 +270,9 @@ class ValueDescent(Learner):
             value, weight = float(self.outputs[0, row]) / scale, float(weights[row])
             move = self._novelty(value, weight, scale)
             if self.start.nu is None:
-                move = self._regression(float(own[row]) - self.offset - value, weight, scale, float(self.within[row, row]))
+                move = self._regression(
+                    float(values[row]) - self.offset - value, weight, scale, float(self.within[row, row])
+                )
             self.seen += 1
             if move:
                 self.wrong += 1

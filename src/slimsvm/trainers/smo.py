@@ -162,14 +162,13 @@ class SMO(BinaryTrainer):
             if pairs.task.run.over:
                 return
             first, others = classes.tasks[number]
-            found = classes.solve(first, others, self.tol, Limits(self.max_iter).iterations)
-            pairs.store_class(first, found, self.tol)
-            pairs.task.run.record(gap=float(found.gap.max()))
+            solved = classes.solve(first, others, self.tol, Limits(self.max_iter).iterations)
+            pairs.store_class(first, solved, self.tol)
+            pairs.task.run.record(gap=float(solved.gap.max()))
 
         rows.share_out(solve, len(classes.tasks))
 
     def solve(self, problem: Binary) -> Solution:
-        """Solve one output."""
         limit = Limits(self.max_iter).iterations
         if not self.bias and problem.goal.real:
             raise ValueError("bias=False is for classes: regression and novelty detection always have a bias")
@@ -177,7 +176,7 @@ class SMO(BinaryTrainer):
             case Novelty():
                 return self._solve_one_class(problem, problem.goal.nu, limit)
             case Regression():
-                return self._solve_regression(problem, problem.goal.epsilon, limit)
+                return self._solve_regression(problem, np.asarray(problem.goal.epsilon).item(), limit)
         kind = SmoState if self.bias else NoBiasState
         run = kind(problem.rows, problem.y, self.C * problem.weights, self, newton=self.newton, run=self._run(problem))
         if not _restored(run, problem) and problem.start is not None:
@@ -221,5 +220,5 @@ def _handed_over(run: SmoState, dual: Callable[[], Array]) -> Iterator[None]:
     except KeyboardInterrupt:
         if not run.steps:
             raise
-        found = Solution(dual(), run.bias(), run.steps, run.gap, Status.INTERRUPTED)
-        raise TrainingInterrupted(found) from None
+        solution = Solution(dual(), run.bias(), run.steps, run.gap, Status.INTERRUPTED)
+        raise TrainingInterrupted(solution) from None

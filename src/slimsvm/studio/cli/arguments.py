@@ -123,12 +123,12 @@ def parse(
         _add(places, command)
     try:
         _check_command(words, places.choices, top)
-        found, unknown = top.parse_known_args(words or ["--help"])
+        parsed, unknown = top.parse_known_args(words or ["--help"])
     except SystemExit:  # after help
         return None
     if unknown:
-        _refuse(unknown, top if found.command is None else places.choices[found.command])
-    given = vars(found)
+        _refuse(unknown, top if parsed.command is None else places.choices[parsed.command])
+    given = vars(parsed)
     if given.pop("version"):
         return lambda: print(version())
     name = given.pop("command")

@@ -172,10 +172,12 @@ def train(
     from sklearn.pipeline import make_pipeline
 
     from ...estimators import fit_reporting
+    from ...estimators.shrink import around_of
     from ...estimators.svr import in_units_of
     from ...files.columns import Cells
     from ...files.native import save
     from ...importers.around import with_names
+    from ...selection.limits import ALONE
 
     kinds = kinds_of_columns(numeric, categorical, drop)
     X, y, columns = read_training_rows(data, task, label, split, Cells(kinds, always=bool(kinds)))
@@ -192,10 +194,12 @@ def train(
 
     with progress() as report:
         rows = X if scaler is None else scaler.fit_transform(X)
+        around = ALONE if scaler is None else around_of(model, X)
         tests = read_test_rows(test, task, label, X.shape[1], columns, cells_of(with_names(model, columns)))
         full: list[Any] = []
         _, interrupted = finished_or_best(
-            lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append), keep
+            lambda: fit_reporting(svm, rows, y, report=report, finish=finish, when_trained=full.append, around=around),
+            keep,
         )
     trained = [machine if scaler is None else make_pipeline(scaler, machine) for machine in full]
     _write_model(with_names(model, columns), output, X, y, tests, interrupted, *trained)
@@ -237,13 +241,13 @@ def compress(
     columns = names_of(big)
     more = (label, X.shape[1], columns, cells_of(big))
     tests, held_out = (read_test_rows(path, task_of(big), *more) for path in (test, validation))
-    own = own_settings(task_of(big), **settings)
+    of_task = own_settings(task_of(big), **settings)
     if held_out is not None:
-        own |= {"X_val": held_out[0], "y_val": held_out[1]}
-    seed = own.pop("random_state", 0)
+        of_task |= {"X_val": held_out[0], "y_val": held_out[1]}
+    seed = of_task.pop("random_state", 0)
     with progress() as report:
         small, interrupted = finished_or_best(
-            lambda: compress_within(Run(report), big, X, y, reducer=method, random_state=seed, **own),
+            lambda: compress_within(Run(report), big, X, y, reducer=method, random_state=seed, **of_task),
             keep,
         )
     _write_model(small, output, X, y, tests, interrupted, as_ours(big))

@@ -95,7 +95,7 @@ def saying_what_was_written(path: Path) -> Iterator[None]:
 def _stamp(path: Path) -> tuple[int, int] | None:
     """Return the time and size of a file, which change with each version; None if there is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns

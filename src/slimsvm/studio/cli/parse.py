@@ -47,20 +47,20 @@ def number(what: str, allowed: Callable[[float], bool]) -> Value:
     """Return the parser of a number for which `allowed` is true."""
 
     def read(text: str) -> float | None:
-        found = strict_number(text)
-        return found if found is not None and allowed(found) else None
+        value = strict_number(text)
+        return value if value is not None and allowed(value) else None
 
     return Value("FLOAT", what, read)
 
 
-def whole(least: int, most: int = LARGEST_INT) -> Value:
+def whole(least: int, largest: int = LARGEST_INT) -> Value:
     """Return the parser of a whole number from `least` to `most`."""
 
     def read(text: str) -> int | None:
-        word, found = text.strip(), strict_number(text.strip())
-        return int(word) if found is not None and word.lstrip("+-").isdecimal() and least <= found <= most else None
+        word, value = text.strip(), strict_number(text.strip())
+        return int(word) if value is not None and word.lstrip("+-").isdecimal() and least <= value <= largest else None
 
-    return Value("INTEGER", f"a whole number from {least} to {most}", read)
+    return Value("INTEGER", f"a whole number from {least} to {largest}", read)
 
 
 finite = number("a finite number", math.isfinite)
@@ -286,12 +286,12 @@ def preparation_for(X: Any, columns: Any, scale: str, kinds: dict[str, str]) -> 
     names = columns or tuple(map(str, range(X.shape[1])))
     places = {kind: [names.index(name) for name in kinds if kinds[name] == kind] for kind in ("number", "word", "nothing")}
     preparation = table_preparation(numeric=places["number"], categorical=places["word"], drop=places["nothing"])
-    found = ColumnsOf("number", *(tuple(places[kind]) for kind in ("number", "word", "nothing"))).kinds(X)
+    by_place = ColumnsOf("number", *(tuple(places[kind]) for kind in ("number", "word", "nothing"))).kinds(X)
     listed = {
-        kind: [names[place] for place, each in found.items() if each.name == kind] for kind in ("number", "word", "date")
+        kind: [names[place] for place, use in by_place.items() if use.name == kind] for kind in ("number", "word", "date")
     }
-    left_out = [f"{names[place]} {each.reason}".rstrip() for place, each in found.items() if each.name == "nothing"]
-    parts = [f"{len(some)} of {kind}s ({shown(some)})" for kind, some in listed.items() if some]
+    left_out = [f"{names[place]} {use.reason}".rstrip() for place, use in by_place.items() if use.name == "nothing"]
+    parts = [f"{len(members)} of {kind}s ({shown(members)})" for kind, members in listed.items() if members]
     dropped = f"; left out: {shown(left_out)}" if left_out else ""
     print(f"Columns: {', '.join(parts)}{dropped}", file=sys.stderr)
     print(
@@ -301,9 +301,9 @@ def preparation_for(X: Any, columns: Any, scale: str, kinds: dict[str, str]) -> 
     return preparation
 
 
-def shown(words: list[str], most: int = 8) -> str:
+def shown(words: list[str], count: int = 8) -> str:
     """Return the first few words of a list."""
-    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+    return ", ".join(words[:count]) + (f" and {len(words) - count} more" if len(words) > count else "")
 
 
 def kinds_of_columns(numeric: str | None, categorical: str | None, drop: str | None) -> dict[str, str]:

@@ -139,11 +139,11 @@ def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: 
         show_model(path, model, measures(model, X, y, test))
         return
     show_model(path, model)
-    found = [
+    lines = [
         {"support vectors": f"{size:,}"} | dict(costs(one)[:1] + measures(one, X, y, test))
         for size, one in zip((one.size for one in models), (full, model), strict=True)
     ]
-    rows = [(what, *(figures.get(what, "") for figures in found)) for what in found[-1]]
+    rows = [(what, *(figures.get(what, "") for figures in lines)) for what in lines[-1]]
     print()
     show("", rows, ("", "full model", "small model"))
     allowance = getattr(_machine(model).path_, "allowance", None)
@@ -154,8 +154,8 @@ def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: 
 def measures(model: Any, X: Any, y: Any, test: tuple[Any, Any] | None) -> list[tuple[str, str]]:
     """Return how good the model is on the given rows, and on test rows if there are any."""
     sets = {"these rows": (X, y)} | ({} if test is None else {"test rows": test})
-    found = {where: quality(task_of(model), model.predict(rows), labels) for where, (rows, labels) in sets.items()}
-    return [(f"{known[0]} on {where}", known[1]) for where, known in found.items() if known is not None]
+    qualities = {where: quality(task_of(model), model.predict(rows), labels) for where, (rows, labels) in sets.items()}
+    return [(f"{known[0]} on {where}", known[1]) for where, known in qualities.items() if known is not None]
 
 
 def facts(model: Any) -> list[tuple[str, str]]:
@@ -180,7 +180,6 @@ def facts(model: Any) -> list[tuple[str, str]]:
 
 
 def _metric(expansion: Any) -> list[tuple[str, str]]:
-    """Return the facts of a learned metric."""
     if expansion.metric is None:
         return []
     parts = {"factors of features": expansion.metric.factors, "widths of points": expansion.metric.widths}
@@ -188,7 +187,6 @@ def _metric(expansion: Any) -> list[tuple[str, str]]:
 
 
 def _features(count: int, names: tuple[str, ...] | None) -> str:
-    """Return the number of features, and their names."""
     return f"{count:,}" if names is None else f"{count:,}: {', '.join(names[:MOST_NAMES])}{' …' * (count > MOST_NAMES)}"
 
 
@@ -197,7 +195,6 @@ def _classes(classes: Any) -> str:
 
 
 def _machine(model: Any) -> Any:
-    """Return the kernel machine inside a model, as an estimator of slimsvm."""
     from ...estimators import imported, machine_of
     from ...importers.around import unwrapped
 

@@ -96,14 +96,14 @@ def tradeoff(
     from ..tradeoff.datasets import usual_task
 
     task = task or usual_task(data)
-    own = own_settings(task, **settings)
+    of_task = own_settings(task, **settings)
     from ..tradeoff import tradeoff as run
 
     X, y, columns = rows_of(data, task, label, split)
     test_rows = None if test is None else rows_of(test, task, label, "test", columns)[:2]
     raise_on_interrupt()
     try:
-        found = run(
+        result = run(
             X,
             y,
             task=task,
@@ -116,13 +116,13 @@ def tradeoff(
             feature_names=columns,
             origin={"test": str(test or ""), "target": str(label or ""), "split": split},
             report=_line_by_line(),
-            **own,
+            **of_task,
             **given(methods=methods, budgets=budgets, time_limit=time_limit),
         )
     except KeyboardInterrupt:
         words = f"interrupted; {output} has the runs that were finished, and the same command makes the others"
         raise StoppedEarly(words) from None
-    show_tradeoff(data, found)
+    show_tradeoff(data, result)
     words = "" if output == ROWS else f" {plain(str(output))}"
     print(f"\nThe rows are in {plain(str(output))}. Next: slimsvm report{words}")
 
@@ -155,11 +155,11 @@ def report(
     from ..tradeoff.rows import last_study
     from ..tradeoff.tasks import task_of_row
 
-    found = read_tradeoff(rows)
+    result = read_tradeoff(rows)
     check_output(output, force, rows, data, test, what="a page")
-    last = found.rows[-1]
+    last = result.rows[-1]
     task, label = task_of_row(last).name, last["target"] or None
-    others = len(found.rows) - len(last_study(found.rows))
+    others = len(result.rows) - len(last_study(result.rows))
     if others:
         study = f"{last['data']}, {last['settings']}"
         print(
@@ -171,7 +171,7 @@ def report(
     test_rows = rows_of(where, task, label, "test", columns)[:2] if where else None
     raise_on_interrupt()
     try:
-        files = write(found, X, y, output, test=test_rows, method=method, title=title, force=force)
+        files = write(result, X, y, output, test=test_rows, method=method, title=title, force=force)
     except FileExistsError as error:  # the card exists
         raise ParameterError(message_of(error), param_hint="--output") from error
     show_files(files)
@@ -187,8 +187,8 @@ def _line_by_line() -> Callable[[Progress], None]:
         what = row["method"] if budget is None else f"{row['method']}, {budget}"
         error = task_of_row(row).error
         end = f"{row['status']}: {row['reason']}" if row["error"] is None else f"{100 * row['error']:.1f} % {error}"
-        left = f"; about {_duration(progress.seconds_left)} left" if progress.number < progress.total else ""
-        print(plain(f"{progress.number}/{progress.total} {what}: {end}{left}"), file=sys.stderr, flush=True)
+        remaining = f"; about {_duration(progress.seconds_left)} left" if progress.number < progress.total else ""
+        print(plain(f"{progress.number}/{progress.total} {what}: {end}{remaining}"), file=sys.stderr, flush=True)
 
     return line
 
@@ -197,23 +197,23 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
-def show_tradeoff(data: str, found: Tradeoff) -> None:
+def show_tradeoff(data: str, result: Tradeoff) -> None:
     """Print the errors by size and method, and the smallest good size."""
     from ..tradeoff import smallest_good
     from ..tradeoff.methods import FULL
     from ..tradeoff.summary import answer, summarise, whole
     from ..tradeoff.tasks import task_of_row
 
-    task = task_of_row(found.rows[-1])
-    points = {(point.method, point.budget): point for point in summarise(found.rows)}
+    task = task_of_row(result.rows[-1])
+    points = {(point.method, point.budget): point for point in summarise(result.rows)}
     budgets = sorted({budget for _, budget in points if budget is not None}, key=order_of)
-    methods = [method for method in found.methods if (method, None) not in points]  # those with budgets
+    methods = [method for method in result.methods if (method, None) not in points]  # those with budgets
     cells = [(str(b), *(_error(points.get((method, b))) for method in methods)) for b in budgets]
     others = [point for point in points.values() if point.budget is None]
     cells += [(f"{p.method}: {whole(p.size)}", _error(p), *[""] * (len(methods) - 1)) for p in others]
     head = "support vectors" if all(isinstance(budget, int) for budget in budgets) else "budget"
     show(f"{task.error.capitalize()}: {data}", cells, (head, *(methods or [FULL])))
-    best = smallest_good(found.rows, methods[0]) if methods else None
+    best = smallest_good(result.rows, methods[0]) if methods else None
     if best is not None:
         print("\n" + plain(answer(task, points[methods[0], best], points.get((FULL, None)))))
 

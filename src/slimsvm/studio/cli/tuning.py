@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -71,14 +69,14 @@ def tune(
         )
     if task == "novelty":
         raise ParameterError("novelty detection has no labels to count errors on, which tuning needs", param_hint="--task")
-    own: dict[str, Any] = {name: settings.pop(name) for name in ("kernel", "device") if name in settings}
-    own |= {"class_weight": "balanced"} if balanced else {}
+    of_estimator: dict[str, Any] = {name: settings.pop(name) for name in ("kernel", "device") if name in settings}
+    of_estimator |= {"class_weight": "balanced"} if balanced else {}
     from ...importers.around import with_names
     from ..tune import tune as run
 
     X, y, columns = read_training_rows(data, task, label, split)
     tests = read_test_rows(test, task, label, X.shape[1], columns)
-    template = make_estimator(task, **own_settings(task, **own))
+    template = make_estimator(task, **own_settings(task, **of_estimator))
     raise_on_interrupt()
     result, interrupted = finished_or_best(
         lambda: run(
@@ -107,12 +105,13 @@ def _write(result: TuningResult, output: Path, table: Path | None, X: Any, y: An
     """Write the model and the table of trials, and show what was chosen; after Ctrl-C, only write."""
     from ...files.container import write_whole
     from ...files.native import save
+    from ..runs import lines
 
     model, chosen = result.best_estimator_, result.best_params_
     with saying_what_was_written(output):
         save(model, output)
         if table is not None:
-            write_whole(table, [_csv(result.results_)])
+            write_whole(table, [lines([list(result.results_), *zip(*result.results_.values(), strict=True)])])
         if interrupted:
             raise StoppedEarly(f"interrupted; the best model found so far is in {output}")
         settings = [
@@ -123,15 +122,6 @@ def _write(result: TuningResult, output: Path, table: Path | None, X: Any, y: An
             ),
         ]
         show_model(output, model, [*settings, *measures(model, X, y, tests)])
-
-
-def _csv(columns: dict[str, list[Any]]) -> bytes:
-    """Return the columns as a CSV file."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue().encode()
 
 
 def _number(value: Any) -> str:

@@ -39,16 +39,16 @@ def table_of(rows: RowsLike) -> list[Row]:
     if isinstance(rows, TuningResult):
         rows = rows.results_
     if isinstance(rows, Tradeoff):
-        found = list(rows.rows)
+        table = list(rows.rows)
     elif isinstance(rows, Mapping):
-        found = [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)]
+        table = [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)]
     elif isinstance(rows, str | os.PathLike):
-        found = last_study(read_rows(rows))
+        table = last_study(read_rows(rows))
     else:
-        found = [dict(row) for row in rows]
-    if not found:
+        table = [dict(row) for row in rows]
+    if not table:
         raise ValueError("there are no rows to draw; give the rows of slimsvm.tradeoff, or its CSV file")
-    return found
+    return table
 
 
 def check_axis(x: str, known: Mapping[str, str]) -> None:
@@ -64,7 +64,7 @@ def rows_with(x: str, known: Mapping[str, str], rows: RowsLike) -> list[Row]:
     missing = [column for column in (x, "error") if any(column not in row for row in table)]
     if missing:
         raise ValueError(f"the rows have no column {', '.join(missing)}")
-    found = [row for row in table if row["error"] is not None and row[x] is not None]
-    if not found:
+    complete = [row for row in table if row["error"] is not None and row[x] is not None]
+    if not complete:
         raise ValueError("no run in these rows has figures")
-    return found
+    return complete

@@ -103,5 +103,5 @@ def _bins(top: Array, right: Array, n_bins: int) -> dict[str, Array]:
     order = np.argsort(top, kind="stable")
     parts = [part for part in np.array_split(order, n_bins) if part.size]
     means = {"predicted": top, "right": right.astype(float)}
-    found = {name: np.array([values[part].mean() for part in parts]) for name, values in means.items()}
-    return found | {"counts": np.array([part.size for part in parts])}
+    binned = {name: np.array([values[part].mean() for part in parts]) for name, values in means.items()}
+    return binned | {"counts": np.array([part.size for part in parts])}

@@ -49,16 +49,16 @@ class ChoiceDisplay:
         params, mean = list(results["params"]), np.asarray(results["mean_test_score"], dtype=np.float64)
         if not np.isfinite(mean).any():
             raise ValueError("no cell of these results has a score; give a search whose fit has ended")
-        kept = [place for place, cell in enumerate(params) if all(cell.get(k) == v for k, v in (settings or {}).items())]
-        if not kept:
+        places = [place for place, cell in enumerate(params) if all(cell.get(k) == v for k, v in (settings or {}).items())]
+        if not places:
             raise ValueError(f"no cell has the settings {dict(settings or {})}; the first has {params[0]}")
-        best = max((place for place in kept if np.isfinite(mean[place])), key=lambda place: mean[place])
+        best = max((place for place in places if np.isfinite(mean[place])), key=lambda place: mean[place])
         scores = np.array([results[name] for name in results if name.startswith("split") and name.endswith("_test_score")])
         self.error_ = float(scores[:, best].std(ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else 0.0
         self.best_, self.best_score_ = params[best], float(mean[best])
-        self.within_ = [params[place] for place in kept if mean[place] >= mean[best] - self.error_]
+        self.within_ = [params[place] for place in places if mean[place] >= mean[best] - self.error_]
         fixed = {name: value for name, value in self.best_.items() if name not in ("C", "gamma")}
-        self.places = [place for place in kept if {k: params[place].get(k) for k in fixed} == fixed]
+        self.places = [place for place in places if {k: params[place].get(k) for k in fixed} == fixed]
 
     @classmethod
     def from_estimator(

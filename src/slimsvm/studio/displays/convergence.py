@@ -50,7 +50,7 @@ class ConvergenceDisplay:
         pairs: dict[str, list[tuple[float, float]]] = {}
         for row in rows_with(x, ACROSS, rows):
             pairs.setdefault(str(row.get("method", "model")), []).append((row[x], row["error"]))
-        curves = {name: tuple(zip(*sorted(each), strict=True)) for name, each in pairs.items()}
+        curves = {name: tuple(zip(*sorted(points), strict=True)) for name, points in pairs.items()}
         return cls(curves=curves, x=x).plot(ax=ax, **kwargs)  # type: ignore[arg-type]
 
     @classmethod
@@ -71,9 +71,9 @@ class ConvergenceDisplay:
         clones = [clone(estimator) for _ in max_iter]
         for copied, limit in zip(clones, max_iter, strict=True):
             machine_of(copied).set_params(max_iter=limit)
-        found = [_fitted(copied, X, y) for copied in clones]
-        errors = [float(np.mean(svc.predict(X_test) != np.asarray(y_test))) for svc, _ in found]
-        work = [machine_of(svc).n_kernel_evals_ if x == "kernel_evals" else seconds for svc, seconds in found]
+        fitted = [_fitted(copied, X, y) for copied in clones]
+        errors = [float(np.mean(svc.predict(X_test) != np.asarray(y_test))) for svc, _ in fitted]
+        work = [machine_of(svc).n_kernel_evals_ if x == "kernel_evals" else seconds for svc, seconds in fitted]
         chosen = machine_of(estimator).trainer
         trainer = chosen if isinstance(chosen, str) else type(chosen).__name__
         return cls(curves={trainer: (work, errors)}, x=x).plot(ax=ax, **kwargs)

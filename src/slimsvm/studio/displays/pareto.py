@@ -48,10 +48,10 @@ class ParetoDisplay:
 
         Rows without an error are left out.
         """
-        kept = rows_with(x, ACROSS, rows)
-        feasible = [bool(row.get("feasible", True)) for row in kept]
-        found = cls(x_values=[row[x] for row in kept], errors=[row["error"] for row in kept], feasible=feasible, x=x)
-        return found.plot(ax=ax, **kwargs)
+        shown = rows_with(x, ACROSS, rows)
+        feasible = [bool(row.get("feasible", True)) for row in shown]
+        display = cls(x_values=[row[x] for row in shown], errors=[row["error"] for row in shown], feasible=feasible, x=x)
+        return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ParetoDisplay:
         """Draw; further arguments are those of the line of the front."""

@@ -82,7 +82,7 @@ class SupportVectorsDisplay:
             raise ValueError("a regressor has no boundary to draw; TradeoffDisplay shows its errors")
         vectors = vectors_of(estimator)
         grid = _grid(np.vstack([rows, vectors]), resolution)
-        found = cls(
+        display = cls(
             X=rows,
             y=np.zeros(len(rows), dtype=int) if y is None else np.unique(y, return_inverse=True)[1],
             vectors=vectors,
@@ -91,7 +91,7 @@ class SupportVectorsDisplay:
             full=None if full is None else _surface(full, grid),
             moved_from=_origins(vectors, full, start),
         )
-        return found.plot(ax=ax, **kwargs)
+        return display.plot(ax=ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> SupportVectorsDisplay:
         """Draw; further arguments are those of the dots of the support vectors."""

@@ -70,8 +70,8 @@ class TradeoffDisplay:
             raise ValueError(f"the rows have no method {', '.join(strange)}; they have {', '.join(known)}")
         if not points:
             raise ValueError("no run in these rows has figures; the column `reason` says why")
-        kept = [point for point in points if methods is None or point.method in (*methods, FULL)]
-        return cls(points=kept, x=x, task=task_of_row(table[-1]).name).plot(ax=ax, **kwargs)
+        shown = [point for point in points if methods is None or point.method in (*methods, FULL)]
+        return cls(points=shown, x=x, task=task_of_row(table[-1]).name).plot(ax=ax, **kwargs)
 
     @classmethod
     def from_estimator(

@@ -256,8 +256,8 @@ def pairs(model: Any, study: Study) -> list[list[float]] | None:
         return None
     y = study.split.y_test
     rows = np.argsort(y, kind="stable")[np.linspace(0, y.size - 1, min(y.size, MOST_PAIRS)).astype(int)]
-    found = zip(y[rows].tolist(), model.predict(study.split.X_test[rows]).tolist(), strict=True)
-    return [[_rounded(float(target)), _rounded(value)] for target, value in found]
+    values = zip(y[rows].tolist(), model.predict(study.split.X_test[rows]).tolist(), strict=True)
+    return [[_rounded(float(target)), _rounded(value)] for target, value in values]
 
 
 def samples(X: Matrix, labels: Array | None, names: Mapping[Any, str]) -> list[dict[str, Any]]:
@@ -271,8 +271,8 @@ def samples(X: Matrix, labels: Array | None, names: Mapping[Any, str]) -> list[d
     rows = np.argsort(turns, kind="stable")[:count]
     dense = X[rows].toarray() if issparse(X) else X[rows]
     shown = [names.get(label) or (label if isinstance(label, str) else f"{label:.6g}") for label in labels[rows].tolist()]
-    found = zip(dense.tolist(), shown, strict=True)
-    return [{"row": [int(x) if x == int(x) else x for x in row], "label": label} for row, label in found]
+    labelled = zip(dense.tolist(), shown, strict=True)
+    return [{"row": [int(x) if x == int(x) else x for x in row], "label": label} for row, label in labelled]
 
 
 def image_of(X: Matrix) -> dict[str, Any] | None:

@@ -218,10 +218,10 @@ def make_study(
     task = task_of_row(rows[-1])
     X, y = checked_rows(X, y, task=task)
     test = None if test is None else checked_rows(*test, width=X.shape[1], task=task)
-    found = fingerprint(X, y, *(test or ()))
-    if found != rows[-1]["fingerprint"]:
+    computed = fingerprint(X, y, *(test or ()))
+    if computed != rows[-1]["fingerprint"]:
         raise ValueError(
-            f"these are not the data of the trade-off: their fingerprint is {found}, and its rows say "
+            f"these are not the data of the trade-off: their fingerprint is {computed}, and its rows say "
             f"{rows[-1]['fingerprint']} ({rows[-1]['data']}). Give the same rows, labels and test rows, or run it again"
         )
     split = split_rows(X, y, test, _test_size(rows[-1]), rows[0]["seed"], task.has_classes)
@@ -229,11 +229,10 @@ def make_study(
 
 
 def _test_size(row: Row) -> float:
-    """Return the share of the rows that was kept for testing."""
-    found = settings_of(row).get("test_size", 0.25)
-    if not isinstance(found, float) or not 0 < found < 1:
-        raise ValueError(f"the settings of the trade-off have the test_size {short(found)}, which is no share of the rows")
-    return found
+    share = settings_of(row).get("test_size", 0.25)
+    if not isinstance(share, float) or not 0 < share < 1:
+        raise ValueError(f"the settings of the trade-off have the test_size {short(share)}, which is no share of the rows")
+    return share
 
 
 def _method(rows: Sequence[Row], wanted: str | None) -> str:

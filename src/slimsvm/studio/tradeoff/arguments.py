@@ -64,8 +64,8 @@ def check_settings(settings: Mapping[str, Any], scale: str, test_size: float, ta
 
 def check_budgets(budgets: Any) -> list[int | str]:
     """Return the budgets, ascending: numbers of support vectors, then bytes, then times."""
-    found = list(budgets) if isinstance(budgets, Iterable) and not isinstance(budgets, str) else []
-    limits = [Budget.of(budget) for budget in found]
+    given = list(budgets) if isinstance(budgets, Iterable) and not isinstance(budgets, str) else []
+    limits = [Budget.of(budget) for budget in given]
     if not limits or "fraction" in {limit.amount[0] for limit in limits}:
         raise ValueError(
             "budgets must be numbers of support vectors from 1 on, such as [8, 16, 32], bytes such as '4 KB', or times "
@@ -76,7 +76,7 @@ def check_budgets(budgets: Any) -> list[int | str]:
 
 def check_seeds(seeds: Any) -> list[int]:
     """Return the seeds: 0, 1, ... for a number of seeds, or the given ones."""
-    found = list(range(int(seeds))) if is_count(seeds) else list(seeds) if isinstance(seeds, Iterable) else []
-    if not found or not all(is_count(seed, 0) for seed in found):
+    numbers = list(range(int(seeds))) if is_count(seeds) else list(seeds) if isinstance(seeds, Iterable) else []
+    if not numbers or not all(is_count(seed, 0) for seed in numbers):
         raise ValueError(f"seeds must be a number of seeds from 1 on, or a list of whole numbers from 0 on, not {seeds!r}")
-    return [int(seed) for seed in dict.fromkeys(found)]
+    return [int(seed) for seed in dict.fromkeys(numbers)]

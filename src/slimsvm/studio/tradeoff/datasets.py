@@ -52,10 +52,10 @@ def open_data(
     Without `labels` a file may have none; y is then None. Columns of a table are found by `names`, if these are given.
     """
     if name in DATASETS:
-        found = DATASETS[str(name)]()
-        classes = getattr(found, "target_names", None)
-        known = None if name in UNTOLD else tuple(map(str, found.feature_names))
-        return Table(found.data, found.target if classes is None else classes[found.target], known)
+        data = DATASETS[str(name)]()
+        classes = getattr(data, "target_names", None)
+        known = None if name in UNTOLD else tuple(map(str, data.feature_names))
+        return Table(data.data, data.target if classes is None else classes[data.target], known)
     path = Path(name)
     if path.is_file():
         return read_table(path, Wanted(labels, target, names=names), split)

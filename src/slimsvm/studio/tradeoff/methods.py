@@ -32,10 +32,10 @@ def make_methods(
     if isinstance(given, str):
         given = [given]
     if isinstance(given, Mapping):
-        found = [_from_settings(name, settings, task) for name, settings in given.items()]
+        chosen = [_from_settings(name, settings, task) for name, settings in given.items()]
     else:
-        found = [method_of(name) for name in dict.fromkeys(given)]
-    others = [_limited(method, time_limit) for method in found if method.name != FULL]
+        chosen = [method_of(name) for name in dict.fromkeys(given)]
+    others = [_limited(method, time_limit) for method in chosen if method.name != FULL]
     return [Method(FULL, {"trainer": "smo"}, budgeted=False), *others]
 
 
@@ -68,13 +68,11 @@ def _from_settings(name: str, settings: Mapping[str, Any], task: TaskKind) -> Me
 
 
 def _keeps_budget(trainer: Any) -> bool:
-    """Return whether a trainer keeps to a budget during training."""
     kind = TRAINERS.get(trainer) if isinstance(trainer, str) else trainer
     return is_dataclass(kind) and "budget" in {field.name for field in fields(kind)}
 
 
 def _limited(method: Method, seconds: float | None) -> Method:
-    """Return the method with a time limit for its reducer."""
     reducer = method.settings.get("reducer")
     if seconds is None or reducer is None:
         return method

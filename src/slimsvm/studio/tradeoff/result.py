@@ -13,7 +13,8 @@ from ...files.endings import check_written
 from ...files.models import load
 from ...files.native import save
 from ...text import cell, html_table
-from .rows import COLUMNS, Row, RowsFile, finished, read_rows
+from ..runs import Row, RunTable, columns_of
+from .rows import COLUMNS, continued, finished, read_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +43,7 @@ class Tradeoff:
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the rows column by column, as `pandas.DataFrame` takes them."""
-        return {name: [row[name] for row in self.rows] for name in COLUMNS}
+        return columns_of(self.rows, COLUMNS)
 
     @property
     def methods(self) -> list[str]:
@@ -51,8 +52,8 @@ class Tradeoff:
 
     def model(self, row: Row) -> Any:
         """Return the fitted model of a row, or None if it was not kept."""
-        kept = self.models.get(row["model"])
-        return load(kept) if isinstance(kept, Path) else kept
+        model = self.models.get(row["model"])
+        return load(model) if isinstance(model, Path) else model
 
     @property
     def _shown(self) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ class Tradeoff:
         return ("method", "budget", *seeds, "size", "bytes", "error")
 
     def _repr_html_(self) -> str:
-        return html_table({name: [row[name] for row in finished(self.rows)] for name in self._shown})
+        return html_table(columns_of(finished(self.rows), self._shown))
 
     def __repr__(self) -> str:
         names = self._shown
@@ -75,8 +76,8 @@ class Tradeoff:
 def read_tradeoff(path: str | os.PathLike[str]) -> Tradeoff:
     """Return the rows in a CSV file with the models in the folder beside it."""
     rows, folder = read_rows(path), models_folder(path)
-    found = {row["model"]: folder / row["model"] for row in rows if row["model"]}
-    return Tradeoff(tuple(rows), {name: file for name, file in found.items() if file.is_file()})
+    files = {row["model"]: folder / row["model"] for row in rows if row["model"]}
+    return Tradeoff(tuple(rows), {name: file for name, file in files.items() if file.is_file()})
 
 
 def models_folder(path: str | os.PathLike[str]) -> Path:
@@ -108,11 +109,11 @@ class FileStore(MemoryStore):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.file, self.folder = RowsFile(path), models_folder(path)
+        self.file, self.folder = RunTable(path, tuple(COLUMNS)), models_folder(path)
 
     def start(self, force: bool) -> list[Row]:
         """Return the rows of earlier runs of this version, or begin a new file."""
-        rows = self.file.start(force=force)
+        rows = continued(self.file, force=force)
         strange = sorted({row["slimsvm"] for row in rows} - {version("slimsvm")})
         if strange:
             raise ValueError(
@@ -125,7 +126,7 @@ class FileStore(MemoryStore):
 
     def append(self, row: Row) -> None:
         """Write a row."""
-        self.file.append(row)
+        self.file.append([row])
 
     def keep(self, name: str, model: Any) -> None:
         """Save a model."""

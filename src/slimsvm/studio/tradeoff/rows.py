@@ -13,8 +13,7 @@ from typing import Any
 
 from ...budget import Budget
 from ...text import is_plain, short, strict_number
-
-Row = dict[str, Any]
+from ..runs import Row, RunTable
 
 
 def _whole(cell: str) -> int:
@@ -143,16 +142,10 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
     if not path.is_file():
         raise ValueError(f"there is no file {path} with rows; make it with: slimsvm tradeoff DATA -o {path}")
     try:
-        rows = _parse(_complete_lines(path).decode())
+        rows = _parse(RunTable(path, ()).content().decode())
     except (ValueError, csv.Error) as error:
         raise ValueError(f"cannot read the rows in {str(path)!r}: {error}") from error
     return list({key_of(row): row for row in rows}.values())
-
-
-def _complete_lines(path: Path) -> bytes:
-    """Return the file up to its last line break; a process that was killed may leave part of a line after it."""
-    data = path.read_bytes()
-    return data[: data.rfind(b"\n") + 1]
 
 
 def _parse(text: str) -> list[Row]:
@@ -167,9 +160,9 @@ def _parse(text: str) -> list[Row]:
         raise ValueError("it has no rows; run slimsvm tradeoff to fill it")
     versions = sorted({row.get("format") or "none" for row in rows} - {str(FORMAT)})
     if versions:
-        found = " ".join(", ".join(versions).split())[:80]
+        listed = " ".join(", ".join(versions).split())[:80]
         raise ValueError(
-            f"it has rows of format {found}, and this version of slimsvm reads format {FORMAT}; run slimsvm "
+            f"it has rows of format {listed}, and this version of slimsvm reads format {FORMAT}; run slimsvm "
             "tradeoff again with another output"
         )
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
@@ -193,38 +186,16 @@ def _typed(cells: dict[str, str], number: int) -> Row:
     return row
 
 
-class RowsFile:
-    """A CSV file to which rows are appended; each row is on the disk before the next run begins."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def start(self, *, force: bool) -> list[Row]:
-        """Return the rows that are there already, or begin a new file."""
-        header = _line(list(COLUMNS))
-        old = b"" if force or not self.path.exists() else self.path.read_bytes()
-        if header.startswith(old):  # new, or cut off in its first line
-            self.path.write_bytes(header)
-            return []
-        whole = _complete_lines(self.path)
-        try:
-            rows = read_rows(self.path) if whole != header else []
-            if not whole.startswith(header):
-                raise ValueError(f"the columns of {str(self.path)!r} have another order or other line ends")
-        except ValueError as error:  # a file of something else is left as it is
-            raise ValueError(f"{error}. Give another file, or force=True (--force) to replace this one") from error
-        os.truncate(self.path, len(whole))
-        return rows
-
-    def append(self, row: Row) -> None:
-        """Write one row at the end."""
-        with open(self.path, "ab") as file:
-            file.write(_line(["" if row[name] is None else row[name] for name in COLUMNS]))
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _line(cells: Sequence[Any]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode()
+def continued(table: RunTable, *, force: bool) -> list[Row]:
+    """Return the rows that a file has already, or begin a new file."""
+    old = b"" if force or not table.path.exists() else table.path.read_bytes()
+    if table.header.startswith(old):  # new, or cut off in its first line
+        table.replace([])
+        return []
+    try:
+        rows = read_rows(table.path) if table.content() != table.header else []
+        if not old.startswith(table.header):
+            raise ValueError(f"the columns of {str(table.path)!r} have another order or other line ends")
+    except ValueError as error:  # a file of something else is left as it is
+        raise ValueError(f"{error}. Give another file, or force=True (--force) to replace this one") from error
+    return rows

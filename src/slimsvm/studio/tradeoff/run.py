@@ -168,7 +168,6 @@ def _runs(methods: Sequence[Method], budgets: Sequence[int | str], seeds: Sequen
 
 
 def _machine() -> dict[str, Any]:
-    """Return the computer and the versions that make a row."""
     return {
         "slimsvm": version("slimsvm"),
         "python": platform.python_version(),
@@ -209,20 +208,20 @@ class _Study:
             known[key_of(row)] = row
             self.store.append(row)
             done += run.work
-            left = (perf_counter() - start) * (work - done) / done
-            report(Progress(number, len(missing), row, left))
+            seconds_left = (perf_counter() - start) * (work - done) / done
+            report(Progress(number, len(missing), row, seconds_left))
         return Tradeoff(tuple(known[key_of(blank)] for blank in blanks), self.store.models)
 
     def _blank(self, run: Run) -> Row:
         """Return the row of a run that has not been made."""
-        own = {"method": run.method.name, "budget": run.budget, "seed": run.seed, "settings": self._words(run.method)}
+        of_run = {"method": run.method.name, "budget": run.budget, "seed": run.seed, "settings": self._words(run.method)}
         empty = {name: "" if kind in TEXTS else None for name, kind in COLUMNS.items()}
-        return empty | self.common | own
+        return empty | self.common | of_run
 
     def _words(self, method: Method) -> str:
         """Return the settings of a run for its row; a method that was given by name adds none."""
-        own = {name: value for name, value in method.settings.items() if not isinstance(value, str | None)}
-        return self.words if not own else f"{self.words} {_without_addresses(own)}"
+        objects = {name: value for name, value in method.settings.items() if not isinstance(value, str | None)}
+        return self.words if not objects else f"{self.words} {_without_addresses(objects)}"
 
     def _row(self, run: Run, blank: Row, known: Mapping[Any, Row]) -> Row:
         """Make a run and return its row; errors become rows with a reason."""
@@ -276,8 +275,8 @@ class _Study:
         """Return the fitted model, the seconds of its fit, and its warnings."""
         scaler = make_scaler(self.scale, issparse(split.X))
         rows = split.X if scaler is None else scaler.fit_transform(split.X)
-        own = {**self.settings, **run.method.settings, "budget": run.budget, "random_state": run.seed}
-        machine = self.task.estimator(**own)
+        parameters = {**self.settings, **run.method.settings, "budget": run.budget, "random_state": run.seed}
+        machine = self.task.estimator(**parameters)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             start = perf_counter()

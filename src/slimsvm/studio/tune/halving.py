@@ -44,11 +44,11 @@ MOST_RESERVED = 0.6
 
 def efforts(rows: FoldedRows, budget: int) -> list[TrialEffort]:
     """Return the effort of a trial in each stage; of stages with the same rows and sizes, the one with most steps."""
-    most, stages = min(rows.n_train, MOST_ROWS), len(STEPS)
+    largest, stages = min(rows.n_train, MOST_ROWS), len(STEPS)
     planned = {}
     for stage, steps in enumerate(STEPS):
         last = stage == stages - 1
-        n = most if last else min(FIRST_ROWS * 2**stage, most)
+        n = largest if last else min(FIRST_ROWS * 2**stage, largest)
         size = budget if last else min(budget, FIRST_SIZE * 2**stage)
         folds = 1 if stage == 0 else len(rows.folds)
         planned[n, size, folds] = TrialEffort(n, steps, folds, size)
@@ -122,12 +122,12 @@ class Halving:
         for number, effort in enumerate(planned):
             self.planned = self._work_after(len(entrants), planned[number + 1 :])
             stage = f"stage {number + 1} of {len(planned)}"
-            found = self.stage(entrants, effort, stage, shares[number], starts)
-            if number in centres and found:
-                near = self.neighbours(found[: centres[number]], entrants)
+            trials = self.stage(entrants, effort, stage, shares[number], starts)
+            if number in centres and trials:
+                near = self.neighbours(trials[: centres[number]], entrants)
                 starts |= near
-                found = ranked([*found, *self.stage(list(near), effort, f"{stage}, neighbours", shares[number], starts)])
-            best = found or best
+                trials = ranked([*trials, *self.stage(list(near), effort, f"{stage}, neighbours", shares[number], starts)])
+            best = trials or best
             entrants = [trial.settings for trial in best[: max(len(best) // KEEP, LEAST_KEPT)]]
             starts |= {trial.settings: trial for trial in best}
         return best
@@ -151,7 +151,7 @@ class Halving:
         starts: Mapping[Settings, Trial] = NO_STARTS,
     ) -> list[Trial]:
         """Return the trials of a stage for which there was time, the best first."""
-        found: list[Trial] = []
+        trials: list[Trial] = []
         for settings in entrants:
             if self.table and not self.clock.allows(effort.work, self.last_fit, share):
                 break
@@ -160,10 +160,10 @@ class Halving:
             trial = self.trials.run(settings, effort, stage, self.clock.spare(self.last_fit), points)
             self.clock.add(trial)
             self._check_time(trial)
-            found.append(trial)
+            trials.append(trial)
             self.table.append(trial)
-            self._tell(stage, len(found), len(entrants), effort, found)
-        return ranked(found)
+            self._tell(stage, len(trials), len(entrants), effort, trials)
+        return ranked(trials)
 
     def _check_time(self, trial: Trial) -> None:
         """Raise TimeoutError if the first trial has used up all the time."""
@@ -175,11 +175,11 @@ class Halving:
             f"{trial.effort.rows:,} rows, and the last fit; give {needed:.2g} seconds at least, better ten times as many"
         )
 
-    def _tell(self, stage: str, done: int, of: int, effort: TrialEffort, found: Sequence[Trial]) -> None:
-        left = self.clock.seconds_for((of - done) * effort.work + self.planned + self.last_fit)
+    def _tell(self, stage: str, done: int, of: int, effort: TrialEffort, trials: Sequence[Trial]) -> None:
+        seconds_left = self.clock.seconds_for((of - done) * effort.work + self.planned + self.last_fit)
         if self.clock.left is not None:
-            left = min(left, self.clock.left)
-        self.callback(TuningProgress(stage, done, of, min(each.error for each in found), self.clock.gone, left))
+            seconds_left = min(seconds_left, self.clock.left)
+        self.callback(TuningProgress(stage, done, of, min(trial.error for trial in trials), self.clock.gone, seconds_left))
 
 
 def ranked(trials: Iterable[Trial]) -> list[Trial]:

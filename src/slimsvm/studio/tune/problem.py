@@ -147,7 +147,7 @@ def largest_size(template: Any, budget: Budget, shape: Shape, X: Matrix) -> int:
     features = X.shape[1]
     room = room_for(budget, template.precision, replace(shape, scaler=ScalerTables(features)))
     bounded = room is not None or budget.microseconds is not None
-    most = budget.count or (X.shape[0] if bounded else LARGEST)
+    largest = budget.count or (X.shape[0] if bounded else LARGEST)
 
     def time(size: int) -> float:
         points = X[np.arange(size) % X.shape[0]]
@@ -157,4 +157,4 @@ def largest_size(template: Any, budget: Budget, shape: Shape, X: Matrix) -> int:
         model = Expansion(kernel, points, coef, np.zeros(shape.outputs))
         return microseconds(lambda: model(scaler.transform(points[:1])))
 
-    return size_limit(budget, room, time, most, full=False) or most
+    return size_limit(budget, room, time, largest, full=False) or largest

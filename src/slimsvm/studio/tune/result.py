@@ -9,6 +9,7 @@ from typing import Any
 
 from ...budget import Budget
 from ...checks import check_at_least_zero
+from ..runs import columns_of
 from .trials import Trial
 
 #: the stage after all trials
@@ -123,7 +124,7 @@ def columns(trials: Sequence[Trial], constraint: Constraint) -> dict[str, list[A
         | {"stage": trial.stage, "feasible": constraint.met(trial), "status": trial.status.value}
         for trial in trials
     ]
-    return {name: [row[name] for row in rows] for name in rows[0]}
+    return columns_of(rows, rows[0])
 
 
 def _short(value: Any) -> str:

@@ -126,7 +126,7 @@ def make_space(
 
 def different_scalers(kernel: Any, X: Matrix, *, sparse: bool) -> dict[str, Any]:
     """Return fitted scalers by name; only one of those that give the same kernel values up to gamma."""
-    found: dict[str, Any] = {}
+    different: dict[str, Any] = {}
     stretches: list[Array] = []
     for name in SPARSE_SCALERS if sparse else DENSE_SCALERS:
         scaler = make_scaler(name, sparse)
@@ -135,9 +135,9 @@ def different_scalers(kernel: Any, X: Matrix, *, sparse: bool) -> dict[str, Any]
         stretch = _stretch(scaler, X.shape[1])
         if _ignores_shifts(kernel) and any(np.allclose(stretch, other) for other in stretches):
             continue
-        found[name] = scaler
+        different[name] = scaler
         stretches.append(stretch)
-    return found
+    return different
 
 
 def _ignores_shifts(kernel: Any) -> bool:
@@ -154,7 +154,6 @@ def _stretch(scaler: Any, n_features: int) -> Array:
 
 
 def _unit_of_gamma(kernel: Any, X: Matrix, scaler: Any, rng: np.random.Generator) -> float:
-    """Return the kernel width around which others are tried."""
     pairs = rng.integers(X.shape[0], size=(2, PAIRS))
     first, second = (X[rows] if scaler is None else scaler.transform(X[rows]) for rows in pairs)
     if kernel != "rbf":

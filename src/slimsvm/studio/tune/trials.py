@@ -190,12 +190,12 @@ class Trials:
             weights.append(self.rows.weights[fold.validation])
             points.append(estimator.model_.points)
             ends.append(estimator.path_.status)
-        found, model = Judgement.of(np.concatenate(losses), np.concatenate(weights)), estimator.model_
+        judgement, model = Judgement.of(np.concatenate(losses), np.concatenate(weights)), estimator.model_
         return Trial(
             settings,
             effort,
-            found.error,
-            found.standard_error,
+            judgement.error,
+            judgement.standard_error,
             model.size,
             self.bytes_of(model, settings),
             perf_counter() - began,

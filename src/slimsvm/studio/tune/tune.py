@@ -55,19 +55,19 @@ def find_smallest(search: Halving, settings: Sequence[Settings], allowed: float)
     """
     size, entrants = min(FIRST_SIZE, search.size), list(settings[:GUESSES])
     folds = len(search.trials.rows.folds)
-    planned = [replace(each, folds=folds) for each in efforts(search.trials.rows, size)]
+    planned = [replace(planned_effort, folds=folds) for planned_effort in efforts(search.trials.rows, size)]
     planned = [planned[0], *planned]  # a few guesses first, so that a small model is found soon
     for number, effort in enumerate(planned):
-        search.planned = sum(each.work * (KEEP + SIZES) * LEAST_KEPT for each in planned[number:])
+        search.planned = sum(planned_effort.work * (KEEP + SIZES) * LEAST_KEPT for planned_effort in planned[number:])
         stage = f"stage {number + 1} of {len(planned)}"
-        found = search.stage(entrants, replace(effort, size=size), stage)
-        if found and number == min(WIDEN_AT + 1, len(planned) - 1):
-            near = search.neighbours(found[:CENTRES], entrants)
-            found = ranked([*found, *search.stage(list(near), found[0].effort, f"{stage}, neighbours", starts=near)])
-        if not found:
+        trials = search.stage(entrants, replace(effort, size=size), stage)
+        if trials and number == min(WIDEN_AT + 1, len(planned) - 1):
+            near = search.neighbours(trials[:CENTRES], entrants)
+            trials = ranked([*trials, *search.stage(list(near), trials[0].effort, f"{stage}, neighbours", starts=near)])
+        if not trials:
             break
-        entrants = [trial.settings for trial in found[: max(len(found) // KEEP, LEAST_KEPT)]]
-        size = _resized(search, found[:LEAST_KEPT], allowed, f"{stage}, sizes")
+        entrants = [trial.settings for trial in trials[: max(len(trials) // KEEP, LEAST_KEPT)]]
+        size = _resized(search, trials[:LEAST_KEPT], allowed, f"{stage}, sizes")
         if number == 0:
             entrants += settings[GUESSES:]
     return smallest_of(search.table, allowed)
@@ -119,8 +119,8 @@ def fit_best(
         pipeline.fit(X, y, **_fit_parameters(pipeline, sample_weight))
     except Interrupted:
         interrupted = True
-    own = best.settings.metric == given.metric
-    estimator.set_params(reducer=template.reducer if own else replace(given, metric=best.settings.metric))
+    same_metric = best.settings.metric == given.metric
+    estimator.set_params(reducer=template.reducer if same_metric else replace(given, metric=best.settings.metric))
     last = _as_trial(best, estimator, search.trials, perf_counter() - began)
     result = _result(pipeline, best, columns([*search.table, last], constraint), constraint)
     if interrupted:
@@ -143,20 +143,18 @@ def raise_interrupted(problem: Problem, search: Halving, constraint: Constraint)
 
 
 def _result(pipeline: Pipeline, best: Trial, table: dict[str, list[Any]], constraint: Constraint) -> TuningResult:
-    """Return the result with the settings of a trial."""
     settings = {**best.settings.parameters, "budget": best.effort.size}
     return TuningResult(pipeline, settings, best.error, table, constraint.met(best))
 
 
 def _fit_parameters(pipeline: Pipeline, sample_weight: Any) -> dict[str, Any]:
-    """Return the weights as parameters of the pipeline's fit."""
     return {} if sample_weight is None else {f"{pipeline.steps[-1][0]}__sample_weight": sample_weight}
 
 
 def _as_trial(best: Trial, estimator: Any, trials: Trials, seconds: float) -> Trial:
     """Return the last fit as a row of the table, with the error of its size on its own validation rows."""
     model, path = estimator.model_, estimator.path_
-    step = min(path, key=lambda each: abs(each.size - model.size))
+    step = min(path, key=lambda other: abs(other.size - model.size))
     return replace(
         best,
         effort=replace(best.effort, rows=trials.rows.n),
@@ -266,10 +264,10 @@ def tune(
     tell = callback or (print_tuning if verbose else silent)
     seed = seed_of(random_state)
     if constraint.whole:
-        whole = _whole_search(problem, seed, clock, tell)
-        best = whole.best(n_trials)
+        search_of_full = _whole_search(problem, seed, clock, tell)
+        best = search_of_full.best(n_trials)
         tell(TuningProgress(LAST_FIT, 0, 1, best.error, clock.gone, best.seconds))
-        return whole.fit(best, X, y, sample_weight)
+        return search_of_full.fit(best, X, y, sample_weight)
     search = _search(problem, seed, clock, tell, constraint.budget.bytes)
     try:
         best = _best_trial(search, n_trials, max_error)
@@ -285,7 +283,6 @@ def tune(
 
 
 def _whole_search(problem: Problem, seed: int, clock: Clock, tell: Callable[[TuningProgress], None]) -> WholeSearch:
-    """Return the search for a full model of these rows."""
     rows = make_rows(problem.X, problem.y, problem.weights, seed, real=problem.real)
     scalers = different_scalers(problem.template.kernel, problem.X, sparse=problem.sparse)
     tubes = problem.y if problem.real else None
@@ -308,7 +305,6 @@ def _search(
 
 
 def _best_trial(search: Halving, n_trials: int, max_error: float | None) -> Trial:
-    """Return the trial with the chosen settings."""
     settings = search.space.settings(n_trials, search.trials.seed)
     if max_error is not None:
         return find_smallest(search, settings, max_error)

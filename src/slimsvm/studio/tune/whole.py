@@ -75,20 +75,22 @@ class WholeSearch:
             "time_limit": None if self.clock.left is None else share * self.clock.left,
         }
         if real:
-            tubes = [each for each in self.space.tubes if each is not None]
-            found: Any = SlimSVRCV(template, epsilons=tubes[1:2] if stage.startswith("stage 1") else tubes, **settings)
+            tubes = [tube for tube in self.space.tubes if tube is not None]
+            choice: Any = SlimSVRCV(template, epsilons=tubes[1:2] if stage.startswith("stage 1") else tubes, **settings)
         else:
-            found = SlimSVCCV(template, **settings)
-        found.fit(X, self.problem.y, self.problem.weights if np.ptp(self.problem.weights) else None)
-        table = found.cv_results_
+            choice = SlimSVCCV(template, **settings)
+        choice.fit(X, self.problem.y, self.problem.weights if np.ptp(self.problem.weights) else None)
+        table = choice.cv_results_
         for place, cell in enumerate(table["params"]):
             if np.isfinite(table["mean_test_score"][place]):
                 scores = np.array([table[f"split{k}_test_score"][place] for k in range(len(folds))])
                 self.table.append(self.trial(stage, scaling, folds, cell, scores, table, place))
         best = min(trial.error for trial in self.table)
-        left = self.clock.left or 0.0
+        seconds_left = self.clock.left or 0.0
         self.tell(
-            TuningProgress(f"{stage}, {scaling}", len(table["params"]), len(table["params"]), best, self.clock.gone, left)
+            TuningProgress(
+                f"{stage}, {scaling}", len(table["params"]), len(table["params"]), best, self.clock.gone, seconds_left
+            )
         )
 
     def trial(

@@ -45,8 +45,8 @@ class Match(Step):
         """Return the outputs."""
         out = np.where(np.isnan(values), np.nan, -1.0)
         for column, (start, end) in enumerate(pairwise(self.starts.tolist())):
-            rows, found = np.nonzero(values[:, column, None] == self.numbers[start:end])
-            out[rows, column] = found
+            rows, matches = np.nonzero(values[:, column, None] == self.numbers[start:end])
+            out[rows, column] = matches
         return out
 
     @property
@@ -142,7 +142,6 @@ class Lookup(Step):
 
 
 def _entries(starts: Array, values: Array) -> Array:
-    """Return the entry of each cell."""
     codes = np.where(np.isnan(values), -2, values).astype(np.intp) + 2
     return starts[:-1] + np.where(codes < np.diff(starts), codes, 1)
 
@@ -160,8 +159,8 @@ def read_one_hot(step: Any, places: list[int], tape: Tape) -> list[int]:
     for number in range(len(places)):
         groups, count, rare = _groups(step, number)
         dropped = _dropped(step, number)
-        kept = np.array([group - (dropped is not None and group > dropped) for group in groups.tolist()], dtype=np.intp)
-        column = np.where(groups == (-1 if dropped is None else dropped), 0, 1 + width + kept)
+        encoded = np.array([group - (dropped is not None and group > dropped) for group in groups.tolist()], dtype=np.intp)
+        column = np.where(groups == (-1 if dropped is None else dropped), 0, 1 + width + encoded)
         others = 0
         if rare is not None and step.handle_unknown in ("infrequent_if_exist", "warn"):
             others = int(column[np.flatnonzero(groups == rare)[0]])
@@ -184,11 +183,11 @@ def read_ordinal(step: Any, places: list[int], tape: Tape) -> list[int]:
 
 def read_target(step: Any, places: list[int], tape: Tape) -> list[int]:
     """Add a TargetEncoder: a mean for each category, or one for each class."""
-    each = len(step.encodings_) // len(places)
+    per_place = len(step.encodings_) // len(places)
     means = np.atleast_1d(np.asarray(step.target_mean_, dtype=np.float64))
     parts = []
-    for column in range(each):
-        encodings = [np.asarray(step.encodings_[number * each + column]) for number in range(len(places))]
+    for column in range(per_place):
+        encodings = [np.asarray(step.encodings_[number * per_place + column]) for number in range(len(places))]
         values = [(encoding, float(means[column]), float(means[column])) for encoding in encodings]
         parts.append(_listed(step.categories_, values, places, tape, match=column == 0))
     return tape.add(Lookup(parts[0][2], parts[0][0], np.column_stack([table for _, table, _ in parts])))
@@ -221,11 +220,11 @@ def _listed(
     ones.
     """
     tables, inputs = [], list(places)
-    for number, (cells, (own, missing, other)) in enumerate(zip(categories, values, strict=True)):
+    for number, (cells, (of_column, missing, other)) in enumerate(zip(categories, values, strict=True)):
         holes = [place for place, cell in enumerate(cells) if is_missing(cell)]
         # a category with the value of unknown ones is as good as unknown
-        known = [place for place, cell in enumerate(cells) if not is_missing(cell) and own[place] != other]
-        first = float(own[holes[0]]) if holes else missing
+        known = [place for place, cell in enumerate(cells) if not is_missing(cell) and of_column[place] != other]
+        first = float(of_column[holes[0]]) if holes else missing
         if are_words(cells) or tape.has_words(places[number]):
             codes = tape.codes(places[number], [str(cells[place]) for place in known]).astype(np.intp)
         else:
@@ -235,7 +234,7 @@ def _listed(
                 inputs[number] = tape.add(Match(np.array([places[number]]), np.array([0, numbers.size]), numbers))[0]
         table = np.full(2 + (codes.max(initial=-1) + 1), float(other))
         table[0] = first
-        table[2 + codes] = np.asarray(own, dtype=np.float64)[known]
+        table[2 + codes] = np.asarray(of_column, dtype=np.float64)[known]
         tables.append(table)
     starts = np.cumsum([0, *(table.size for table in tables)])
     return starts, np.concatenate(tables), np.array(inputs, dtype=np.intp)

@@ -45,7 +45,9 @@ class Power(Step):
 
     def check(self) -> None:
         """Raise ValueError unless the tables fit together."""
-        if any(each.shape != self.inputs.shape or not np.isfinite(each).all() for each in self.words.values()):
+        if any(
+            parameter.shape != self.inputs.shape or not np.isfinite(parameter).all() for parameter in self.words.values()
+        ):
             raise ValueError("there are finite powers, centres and scales for each column")
 
 

@@ -108,9 +108,9 @@ def probit(p: Array) -> Array:
         r = np.sqrt(-np.log(tail))
         outside = np.sign(p - 0.5) * np.where(r <= 5, _ratio(NEAR, r - 1.6), _ratio(FAR, r - 5))
         q = p - 0.5
-        found = np.where(np.abs(q) <= 0.425, q * _ratio(MIDDLE, 0.180625 - q * q), outside)
-    found = np.where(tail <= 0, np.sign(p - 0.5) * REACH, found)
-    return np.clip(found, -REACH, REACH)
+        quantile = np.where(np.abs(q) <= 0.425, q * _ratio(MIDDLE, 0.180625 - q * q), outside)
+    quantile = np.where(tail <= 0, np.sign(p - 0.5) * REACH, quantile)
+    return np.clip(quantile, -REACH, REACH)
 
 
 def _ratio(polynomials: tuple[tuple[float, ...], tuple[float, ...]], x: Array) -> Array:

@@ -143,11 +143,11 @@ def read_polynomial(step: Any, places: list[int], tape: Tape) -> list[int]:
     """Add PolynomialFeatures."""
     from sklearn.preprocessing import PolynomialFeatures
 
-    least, most = getattr(step, "_min_degree", 0), getattr(step, "_max_degree", step.degree)
-    products = PolynomialFeatures._combinations(len(places), least, most, step.interaction_only, step.include_bias)
+    least, largest = getattr(step, "_min_degree", 0), getattr(step, "_max_degree", step.degree)
+    products = PolynomialFeatures._combinations(len(places), least, largest, step.interaction_only, step.include_bias)
     lists = [list(product) for product in products]
     starts = np.cumsum([0, *map(len, lists)])
-    return tape.add(Products(np.array(places), starts, np.array([f for each in lists for f in each], dtype=np.intp)))
+    return tape.add(Products(np.array(places), starts, np.array([f for factors in lists for f in factors], dtype=np.intp)))
 
 
 READERS = {

@@ -50,13 +50,13 @@ class OnlineTrainer(Trainer):
         last = seen + self.passes * n
         for number in range(-(-last // n)):
             order = task.rng.permutation(n) if self.shuffle else np.arange(n)
-            left = order[max(seen - number * n, 0) : last - number * n]  # without the rows of earlier runs
+            remaining = order[max(seen - number * n, 0) : last - number * n]  # without the rows of earlier runs
 
-            def whole(part: float, before: int = state.seen, rows: int = left.size) -> float:
+            def whole(part: float, before: int = state.seen, rows: int = remaining.size) -> float:
                 return (before - seen + part * rows) / (self.passes * n)
 
-            if left.size:
-                state = self.learn(state, replace(task, run=run.part(whole)), left)
+            if remaining.size:
+                state = self.learn(state, replace(task, run=run.part(whole)), remaining)
                 if run.over:
                     break
         status = Status.PASSED if state.seen == last else Status.TIME_LIMIT

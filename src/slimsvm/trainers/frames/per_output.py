@@ -80,8 +80,8 @@ class BinaryTrainer(Trainer):
         if isinstance(outputs, Pairs) and start is None:
             self.solve_together(outputs)
             outputs.begun = outputs.done
-        left = outputs.unsolved()
-        rngs = task.rng.spawn(q) if left.size else []
+        unsolved = outputs.unsolved()
+        rngs = task.rng.spawn(q) if unsolved.size else []
 
         def train(column: int) -> None:
             rows, y = outputs.problem(column)
@@ -115,9 +115,9 @@ class BinaryTrainer(Trainer):
 
         few_rows = WORKING_SETS * (getattr(self, "working_set", None) or task.rows.working_set)
         if q > 1 and outputs.largest() <= min(few_rows, task.rows.n - 1):
-            task.rows.share_out(lambda number: train(int(left[number])), left.size)
+            task.rows.share_out(lambda number: train(int(unsolved[number])), unsolved.size)
         else:
-            for column in left.tolist():
+            for column in unsolved.tolist():
                 train(column)
         return outputs.fit()
 
@@ -185,7 +185,6 @@ class _Columns(_Outputs):
         return rows, self.task.targets[rows, column]
 
     def keep(self, column: int, dual: Array) -> None:
-        """Store the coefficients of a column."""
         self.dual[self.members[column], column] = dual
 
     def model(self) -> tuple[Expansion, Any, Array]:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..rows.protocol import DualVectors, Look
+from ..rows.protocol import DualVectors, WorkingBlock
 
 if TYPE_CHECKING:
     from .smo import RoundCount, SmoState
 
 
-def run_there(state: SmoState, vectors: DualVectors, rounds: RoundCount, most: int) -> bool:
+def run_on_device(state: SmoState, vectors: DualVectors, rounds: RoundCount, steps: int) -> bool:
     """Run rounds of at most `most` pair steps until one needs the host; return whether there were any."""
     before, look = state.steps, vectors.look()
     while look.gap > state.tol:
         state.gap, state.working = look.gap, look.working
-        if not _make_steps(state, vectors, look, int(min(rounds.limit - state.steps, most))):
+        if not _make_steps(state, vectors, look, int(min(rounds.limit - state.steps, steps))):
             break
         state.run.checkpoint.offer(lambda: state.state(rounds))
         look = vectors.look()
@@ -31,7 +31,7 @@ def run_there(state: SmoState, vectors: DualVectors, rounds: RoundCount, most: i
     return state.steps > before
 
 
-def _needs_host(state: SmoState, look: Look, rounds: RoundCount) -> bool:
+def _needs_host(state: SmoState, look: WorkingBlock, rounds: RoundCount) -> bool:
     """Return whether the run ends, or Newton's method is due."""
     if state.steps >= rounds.limit or state.run.over or rounds.is_stalled(look.objective):
         return True
@@ -41,7 +41,7 @@ def _needs_host(state: SmoState, look: Look, rounds: RoundCount) -> bool:
     return state.due_rows(rounds, v, *state.bounds(v)) is not None
 
 
-def _make_steps(state: SmoState, vectors: DualVectors, look: Look, most: int) -> int:
+def _make_steps(state: SmoState, vectors: DualVectors, look: WorkingBlock, most: int) -> int:
     """Solve the block to a tenth of the gap in at most `most` pair steps, move the rows, and return the number of steps."""
     index = look.working
     real = np.float64 if state.needs_float64 else look.block.dtype
@@ -50,9 +50,9 @@ def _make_steps(state: SmoState, vectors: DualVectors, look: Look, most: int) ->
     block = look.block.astype(real, copy=False)
     steps, _ = state.pair_steps(block, y.astype(real), cap, alpha, look.v.astype(real), goal, most)
     moved = np.flatnonzero(alpha != before)
-    found, up = alpha[moved], y[moved] > 0
-    rises, falls = found < cap[moved], found > 0
-    signed, change = (found - shift[moved]) * y[moved], (found - before[moved]) * y[moved]
+    moved_alpha, up = alpha[moved], y[moved] > 0
+    rises, falls = moved_alpha < cap[moved], moved_alpha > 0
+    signed, change = (moved_alpha - shift[moved]) * y[moved], (moved_alpha - before[moved]) * y[moved]
     vectors.move(index[moved], change, signed, np.where(up, rises, falls), np.where(up, falls, rises))
     state.alpha[index] = alpha  # last, so that Ctrl-C leaves coefficients and responses of one round
     state.steps += steps

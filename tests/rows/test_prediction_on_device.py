@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from slimsvm import SlimSVC
-from slimsvm.estimators.fitted import outputs_there
+from slimsvm.estimators.fitted import outputs_on_device
 from slimsvm.kernels import KERNELS, RBF, InnerKernel, make_kernel
 from slimsvm.rows import backends
 from slimsvm.rows.backends import FLOAT32, FLOAT64, Backend, has_torch_device
@@ -157,7 +157,7 @@ def test_another_model_has_its_own_points(device):
 
 def test_too_many_coefficients_are_not_written_out(device):
     model, host, X, _ = fitted(device, 4)
-    np.testing.assert_allclose(outputs_there(model, X, most=5), host.model_(X), atol=2e-3)
+    np.testing.assert_allclose(outputs_on_device(model, X, most=5), host.model_(X), atol=2e-3)
     assert "_placed" not in vars(model)
 
 

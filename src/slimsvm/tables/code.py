@@ -1,4 +1,4 @@
-"""The code of a preparation: the sources of its steps with the words of C or of JavaScript, and their tables."""
+"""The code of a preparation: sources of its steps with the words of C or JavaScript, their tables, and their bytes in C."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..tables.program import Array, Preparation, Step
-from ..tables.steps import FUNCTIONS
+from ..c_bytes import Table, laid_out, preparation_code, smallest_item
+from .program import Array, Preparation, Step
+from .steps import FUNCTIONS
 
 
 @dataclass(frozen=True)
@@ -68,3 +69,48 @@ def replaced(text: str, words: Mapping[str, str]) -> str:
 def indented(text: str, depth: int = 1) -> str:
     """Return the lines of a text further to the right."""
     return "".join(f"{'    ' * depth}{line}\n" if line else "\n" for line in text.splitlines())
+
+
+def c_real(preparation: Preparation) -> str:
+    """Return the type of the tape in C."""
+    return "double" if preparation.precise else "float"
+
+
+def c_tables(preparation: Preparation) -> list[Table]:
+    """Return the bytes of the tables in C, of lists of words and of the words, and those of an entry."""
+    found: list[Table] = []
+
+    def kept(name: str, values: Array, step: Step) -> str:
+        item = 8 if step.kind == "power" or preparation.precise else 4
+        found.append(_integers(values) if values.dtype.kind in "iu" else (values.size * item, item))
+        return name
+
+    code_of(preparation, Language({"INT": "int"}, kept, lambda value, _: str(value)))
+    places, words = preparation.outputs, [column.words for column in preparation.columns if column.kind == "word"]
+    found += [_integers(places)] * bool((np.diff(places) != 1).any())
+    letters = sum(len(word.encode()) + 1 for word in {word for some in words for word in some})
+    return [*found, *((8 * len(some), 8) for some in words), (letters, 1)]
+
+
+def _integers(values: Array) -> Table:
+    item = smallest_item(int(values.max(initial=0)))
+    return values.size * item, item
+
+
+def c_parts(preparation: Preparation, functions: int) -> list[str]:
+    """Return the names of the parts of the code in C, with so many functions of a raw row."""
+    kinds = [column.kind for column in preparation.columns]
+    steps = [f"{step.kind}{' by places' * bool((np.diff(step.inputs) != 1).any())}" for step in preparation.steps]
+    names = ["all", *["function of a row"] * functions, *["words"] * ("word" in kinds)]
+    names += [*(f"column of {kind}s" for kind in kinds), *steps]
+    return names + [f"function {name}" for name in FUNCTIONS if _is_called(name, preparation)]
+
+
+def c_code_of(preparation: Preparation, functions: int = 3) -> int:
+    """Return the most bytes of a preparation's code in C, with functions of labels, scores and probabilities."""
+    return preparation_code(f"table in {c_real(preparation)}", c_parts(preparation, functions))
+
+
+def c_bytes_of(preparation: Preparation) -> int:
+    """Return the most bytes that a preparation adds to a model in C."""
+    return laid_out(c_tables(preparation)) + c_code_of(preparation)
