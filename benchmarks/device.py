@@ -58,7 +58,8 @@ LARGEST = """double out[{k}];
 
 def rows_of(p: Problem) -> tuple[Any, Any]:
     """Return training rows with all features, and test rows."""
-    return tuple(part.toarray() if hasattr(part, "toarray") else np.asarray(part) for part in (p.X, p.X_test))  # type: ignore[return-value]
+    X, X_test = (part.toarray() if hasattr(part, "toarray") else np.asarray(part) for part in (p.X, p.X_test))
+    return X, X_test
 
 
 def slim_models(p: Problem, metric: str) -> SlimSVC:
@@ -113,7 +114,8 @@ def in_int16(X: Any, X_test: Any) -> tuple[Any, Any]:
     """Return rows as integers, as emlearn advises for its trees."""
     low, high = X.min(axis=0), X.max(axis=0)
     scale = 2 * INT16 / np.where(high > low, high - low, 1)
-    return tuple(np.clip((part - low) * scale - INT16, -INT16, INT16).astype(np.int16) for part in (X, X_test))  # type: ignore[return-value]
+    coded, coded_test = (np.clip((part - low) * scale - INT16, -INT16, INT16).astype(np.int16) for part in (X, X_test))
+    return coded, coded_test
 
 
 def smallest_forest(p: Problem, error: float) -> tuple[Any, float]:
@@ -230,7 +232,16 @@ def stream(name: str, n: int) -> None:
         label = {"novelty": "", "regression": ", x[i][MODEL_FEATURES]"}.get(name, ", (int)x[i][MODEL_FEATURES]")
         text = TIMED.replace("ROWS", str(n)).replace("UPDATE", f"model_update(x[i]{label})")
         (path / "main.c").write_text(text)
-        command = ["gcc", "-O2", "-ffp-contract=off", f"-I{path}", path / "main.c", path / "model.c", "-o", path / "timed"]
+        command: list[Any] = [
+            "gcc",
+            "-O2",
+            "-ffp-contract=off",
+            f"-I{path}",
+            path / "main.c",
+            path / "model.c",
+            "-o",
+            path / "timed",
+        ]
         subprocess.run(command, check=True)
         given = np.column_stack([X[200:], y[200:]]).astype(np.float32).tobytes()
         done = subprocess.run([path / "timed"], input=given, capture_output=True, check=True).stdout
