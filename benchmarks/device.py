@@ -58,7 +58,8 @@ LARGEST = """double out[{k}];
 
 def rows_of(p: Problem) -> tuple[Any, Any]:
     """Return training rows with all features, and test rows."""
-    return tuple(part.toarray() if hasattr(part, "toarray") else np.asarray(part) for part in (p.X, p.X_test))  # type: ignore[return-value]
+    X, X_test = (part.toarray() if hasattr(part, "toarray") else np.asarray(part) for part in (p.X, p.X_test))
+    return X, X_test
 
 
 def slim_models(p: Problem, metric: str) -> SlimSVC:
@@ -113,7 +114,8 @@ def in_int16(X: Any, X_test: Any) -> tuple[Any, Any]:
     """Return rows as integers, as emlearn advises for its trees."""
     low, high = X.min(axis=0), X.max(axis=0)
     scale = 2 * INT16 / np.where(high > low, high - low, 1)
-    return tuple(np.clip((part - low) * scale - INT16, -INT16, INT16).astype(np.int16) for part in (X, X_test))
+    coded, coded_test = (np.clip((part - low) * scale - INT16, -INT16, INT16).astype(np.int16) for part in (X, X_test))
+    return coded, coded_test
 
 
 def smallest_forest(p: Problem, error: float) -> tuple[Any, float]:

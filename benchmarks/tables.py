@@ -95,7 +95,7 @@ def predicted_by_node(module: Path, rows: list[dict[str, Any]]) -> np.ndarray:
     program = """import { readFileSync } from "node:fs";
         const { predict } = await import(process.argv[1]);
         console.log(JSON.stringify(JSON.parse(readFileSync(process.argv[2])).map(predict)));"""
-    command = ["node", "--input-type=module", "-e", program, module.as_uri(), module.with_name("rows.json")]
+    command: list[Any] = ["node", "--input-type=module", "-e", program, module.as_uri(), module.with_name("rows.json")]
     return np.array(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
 
 

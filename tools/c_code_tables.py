@@ -87,7 +87,7 @@ def frame(numbers: int, words: int, dates: int, n: int = 60) -> pd.DataFrame:
 
 def preparations() -> Iterator[Any]:
     """Yield fitted transformers of tables with one kind of steps, and a few with all kinds of columns."""
-    some = [(steps, words, []) for steps, words in product(NUMBERS, WORDS[:2]) if steps or words]
+    some: list[Any] = [(steps, words, []) for steps, words in product(NUMBERS, WORDS[:2]) if steps or words]
     some += [([], words, []) for words in WORDS[2:]] + [(NUMBERS[2], words, DATES[1]) for words in WORDS[:2]]
     some += [([SimpleImputer(), StandardScaler()], words, []) for words in WORDS[2:]]
     for (numbers, words, dates), (counts, mixed) in product(some, zip(COUNTS, (False, True), strict=True)):
@@ -119,7 +119,10 @@ def measured() -> dict[str, dict[str, int]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = enumerate(preparations())
-        found = [parts_and_code(artefact_of(*each, ("value", "largest")[number % 2])) for number, each in fitted]
+        found = [
+            parts_and_code(artefact_of(transformer, names, ("value", "largest")[number % 2]))
+            for number, (transformer, names) in fitted
+        ]
     reals = sorted({real for real, _, _ in found})
     return {f"table in {real}": least([(parts, code) for own, parts, code in found if own == real]) for real in reals}
 

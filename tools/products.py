@@ -159,7 +159,8 @@ def artefact_for(kernel: str, goal: str, preparation: str) -> Artefact:
     coef = rng.normal(size=(POINTS, outputs))
     scaled = rows if scaling is None else scaling(rows)
     scaled = scaled if projection is None else scaled @ projection
-    function: Any = make_kernel(kernel, **{"gamma": 1.0, "coef0": 0.0, "degree": 1} | parameters)
+    settings: dict[str, Any] = {"gamma": 1.0, "coef0": 0.0, "degree": 1} | parameters
+    function: Any = make_kernel(kernel, **settings)
     values = (
         function(scaled, points)
         if widths is None or kernel not in ("rbf", "laplacian")

@@ -223,7 +223,6 @@ def test_arrays_that_do_not_fit_are_refused(name):
         ("backward", {"W": np.ones((2, 5)), "out": np.zeros(13)}),
         ("backward", {"rows": (np.ones(2, np.float32), np.zeros(2, np.int32), np.array([0, 1, 3, 2, 2, 2], np.int32))}),
     ],
-    ids=str,
 )
 def test_sizes_that_do_not_fit_are_refused(name, changed):
     with pytest.raises((ValueError, TypeError)):

@@ -54,7 +54,6 @@ class Classification:
         return labels
 
     def decode(self, outputs: Array) -> Array:
-        """Return the class of each row."""
         raise NotImplementedError
 
     def concerned(self, coef: Array) -> Array:
@@ -75,12 +74,10 @@ class OneVsRest(Classification):
 
     @property
     def outputs(self) -> int:
-        """The number of columns."""
         return self.n_classes if self.n_classes > 2 else 1
 
     @property
     def decision(self) -> Decision:
-        """The rule by which `decode` works."""
         return Decision.LARGEST if self.outputs > 1 else Decision.SIGN
 
     def encode(self, labels: Array) -> Array:
@@ -112,7 +109,6 @@ class OneVsRest(Classification):
         return Demands(np.where(low, margins, -np.inf), np.where(high, margins, np.inf))
 
     def groups(self, targets: Array) -> Array:
-        """Return the class of each row, the most probable one, as a number."""
         certain = bool(np.isin(np.abs(targets), (0, 1)).all())
         return super().groups(targets if certain else self.encode(self.decode(targets)))
 
@@ -131,11 +127,9 @@ class OneVsRest(Classification):
         return (outputs[:, first] - outputs[:, second]) / 2
 
     def decode(self, outputs: Array) -> Array:
-        """Return the class of each row."""
         return outputs.argmax(axis=1) if self.outputs > 1 else (outputs.ravel() > 0).astype(np.intp)
 
     def owner(self, coef: Array) -> Array:
-        """Return the class that the coefficients (m, q) of each point favour most."""
         return self.decode(coef)
 
 
@@ -155,12 +149,10 @@ class OneVsOne(Classification):
 
     @property
     def outputs(self) -> int:
-        """The number of columns."""
         return self.n_classes * (self.n_classes - 1) // 2
 
     @property
     def decision(self) -> Decision:
-        """The rule by which `decode` works."""
         if self.n_classes == 2:
             return Decision.SIGN
         return Decision.SCORED_VOTES if self.break_ties else Decision.VOTES
@@ -215,7 +207,6 @@ class OneVsOne(Classification):
         return outputs if self.n_classes > 2 else outputs.ravel()
 
     def decode(self, outputs: Array) -> Array:
-        """Return the class of each row."""
         if self.outputs == 1:  # a table of votes would take as long as a GPU's kernel values
             return (outputs[:, 0] > 0).astype(np.intp)
         if self.break_ties:
@@ -223,7 +214,6 @@ class OneVsOne(Classification):
         return self.votes(outputs).argmax(axis=1)
 
     def owner(self, coef: Array | PairCoefficients) -> Array:
-        """Return the class that the coefficients (m, q) of each point favour most."""
         if isinstance(coef, PairCoefficients):
             return coef.owner
         return self._sums(coef).argmax(axis=1)
@@ -255,7 +245,6 @@ class OneVsOneDag(OneVsOne):
         return scores
 
     def decode(self, outputs: Array) -> Array:
-        """Return the class of each row."""
         if self.n_classes == 2:
             return super().decode(outputs)
         return self.walk(outputs.shape[0], lambda rows, column: outputs[rows, column])

@@ -38,12 +38,10 @@ class Demands:
         )
 
     def __getitem__(self, rows: Array | slice) -> Demands:
-        """Return the demands of some rows."""
         return Demands(self.low[rows], self.high[rows])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and outputs."""
         return self.low.shape
 
     def shortfall(self, outputs: Array) -> Array:
@@ -56,15 +54,12 @@ class Demands:
 
     @property
     def sides(self) -> tuple[Array, ...]:
-        """The arrays (n, q) that the loss depends on, for homes that compute it themselves."""
         return self.low, self.high
 
     def measured(self, outputs: Array) -> tuple[Array, Array]:
-        """Return the squared distance of each row's outputs from their intervals, (n,), and its slopes, (n, q)."""
         return squared_distances(np, outputs, *self.sides)
 
     def curvature(self, outputs: Array) -> float:
-        """Return the mean second derivative of the loss by an output."""
         return 2 * float(np.mean(self.residual(outputs) != 0))
 
 
@@ -101,25 +96,20 @@ class CrossEntropy:
     targets: Array
 
     def __getitem__(self, rows: Array | slice) -> CrossEntropy:
-        """Return the loss of some rows."""
         return CrossEntropy(self.targets[rows])
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and outputs."""
         return self.targets.shape
 
     @property
     def sides(self) -> tuple[Array, ...]:
-        """The arrays (n, q) that the loss depends on, for homes that compute it themselves."""
         return (self.targets,)
 
     def measured(self, outputs: Array) -> tuple[Array, Array]:
-        """Return the loss of each row, (n,), and its slopes by the outputs, (n, q)."""
         return cross_entropies(np, outputs, self.targets)
 
     def curvature(self, outputs: Array) -> float:
-        """Return the mean second derivative of the loss by an output."""
         shares = self.measured(outputs)[1] / SHARPNESS + (self.targets + 1) / 2
         return SHARPNESS**2 * float(np.mean(shares * (1 - shares)))
 

@@ -48,7 +48,6 @@ class Regression:
 
     @property
     def decision(self) -> Decision:
-        """The rule by which `decode` works."""
         return Decision.VALUE if self.outputs == 1 else Decision.VALUES
 
     def encode(self, labels: Array) -> Array:
@@ -114,11 +113,9 @@ class Novelty(Following):
 
     @property
     def decision(self) -> Decision:
-        """The rule by which `decode` works."""
         return Decision.SIDE
 
     def scores(self, outputs: Array) -> Array:
-        """Return the scores."""
         return outputs.ravel()
 
     def decode(self, outputs: Array) -> Array:

@@ -135,7 +135,6 @@ class InnerKernel(Kernel):
         return self.tail(inner_products(A, B), squared_norms(A), squared_norms(B))
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002
-        """Return k(a_i, a_i) for each row, from the norms alone."""
         a = squared_norms(A)
         return self.tail(a[:, None].copy(), a, np.zeros(1)).ravel()
 
@@ -183,7 +182,6 @@ class RBF(InnerKernel):
         return np.exp(G, out=G) if xp is np else xp.exp(G)
 
     def __call__(self, A: Matrix, B: Matrix, widths: Any = 1.0) -> Array:
-        """Return K by one product and the tail; `widths` multiply gamma of each column."""
         return self.tail(inner_products(A, B), squared_norms(A), squared_norms(B), widths=widths)
 
     def amplification(self, radius: float) -> float:
@@ -336,7 +334,6 @@ class Chi2(Kernel):
         return -self.gamma * xp.sign(Z) * xp.stack(slopes)
 
     def inside(self, Z: Array) -> Array:
-        """Return the points without negative entries that moved points stand for."""
         return np.abs(Z)
 
     def diagonal(self, A: Matrix, ids: Array) -> Array:  # noqa: ARG002

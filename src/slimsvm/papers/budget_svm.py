@@ -259,7 +259,6 @@ class NormBudget(BinaryTrainer):
         return AnyNorm(self.C, self.tol, self.max_iter, norm, prune, **more)  # type: ignore[arg-type]
 
     def solve(self, problem: Binary) -> Solution:
-        """Solve one output."""
         return self.any_norm(self.budget).solve(problem)
 
 

@@ -63,7 +63,6 @@ class LimitedState(SmoState):
 
     @property
     def v(self) -> Array:
-        """y - f - mu y Pa: y times the gradient of the dual with respect to alpha."""
         return super().v - self.mu * self.y * self.ellipsoid_gradient() if self.mu else super().v
 
     def ellipsoid_gradient(self) -> Array:
@@ -113,7 +112,6 @@ class LimitedState(SmoState):
         self.responses.values /= excess
 
     def part(self, rows: Array, run: Run) -> LimitedState:
-        """Return the problem of some of the rows; their sum is limited to what the other rows leave."""
         left = self.feasible.total - (self.alpha.sum() - self.alpha[rows].sum())
         ellipsoid = replace(self.feasible.ellipsoid, P=self.feasible.ellipsoid.part(rows))
         feasible = FeasibleSet(self.cap[rows], left, ellipsoid)

@@ -236,7 +236,6 @@ class CSVM(Reducer):
 
     @classmethod
     def takes(cls, kernel: Kernel) -> bool:
-        """Return whether the kernel is rbf: merging is defined for no other."""
         return isinstance(kernel, RBF)
 
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> Models:

@@ -154,7 +154,6 @@ class CompiledTiles(Tiles):
 
     @property
     def strip(self) -> int:
-        """The number of rows in a strip, by the work of each."""
         return int(np.clip(STRIP_WORK // (self.work + 1), LEAST_ROWS, MOST_ROWS))
 
     def weights(self, V: Array) -> Array:
@@ -180,7 +179,6 @@ class CompiledTiles(Tiles):
         return out
 
     def spread(self, V: Array | None = None, out: Array | None = None, values: Array | None = None) -> None:
-        """Do what `run` does for all rows: threads take strips without the interpreter's lock."""
         self._together(self.strip, V=V, out=out, values=values)
 
     def _together(self, size: int, **wanted: Any) -> None:

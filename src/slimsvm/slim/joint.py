@@ -43,8 +43,9 @@ ROUNDED_FROM = 0.4
 START_DISTANCE, PULL, DECAY = 8.0, 1e-3, 0.01
 #: rows for the directions of a projection
 DIRECTION_ROWS = 20_000
-#: rows for their median and size, the sizes that are ordinary, and the most in units of the size: float32 holds its square
-CENTRE_ROWS, ORDINARY, MOST = 4096, (1e-6, 1e6), 1e15
+#: rows for their median and size, and for the spread of features; the sizes that are ordinary; and the most in units of the
+#: size, whose square float32 holds
+CENTRE_ROWS, SPREAD_ROWS, ORDINARY, MOST = 4096, 1 << 16, (1e-6, 1e6), 1e15
 #: steps that a GPU may be behind the host, whose clock would say little otherwise
 AHEAD = 16
 #: bits of tables, by precision; 0: no rounding
@@ -152,6 +153,7 @@ class Rows:
         self.unit = 1.0 if ORDINARY[0] <= size <= ORDINARY[1] or not size else float(np.exp2(np.rint(np.log2(size))))
         self.offset = self.centre / self.unit
         self.host = np.clip((given - self.centre) / self.unit, -MOST, MOST).astype(np.float32)  # for initial numbers
+        self.spread = self.host[:: -(-self.n // SPREAD_ROWS)].std(axis=0, dtype=np.float64)
         self.X = self.on.send(self.host, np.float32)
         self.sides = [self.on.send(side, np.float32) for side in loss.sides]
         self.weights = self.on.send(task.weights[:, None] / float(task.weights.mean()), np.float32)
@@ -248,10 +250,17 @@ class Joint:
     def _units(self, now: Numbers, rate: float) -> Array:
         """Return the rate of each number; 0 for parts of the metric that are not learned."""
         scales, widths = KINDS[self.kind]
-        outputs, points = 2 * rate / self.rows.steepness, float(now.points.std()) or float(self.rows.host.std())
-        of_map = rate * float(now.map.std()) if now.projects else rate / 2 * scales
-        rates = [rate * points, outputs, outputs, rate / 2 * widths, of_map]
-        return np.repeat(np.array(rates, dtype=np.float32), [part.size for part in now.arrays])
+        outputs, spread = 2 * rate / self.rows.steepness, self.rows.spread
+        if now.projects:
+            # a feature that varies much more than most moves its part of the projection less
+            varying = np.maximum(spread, spread.mean()) / max(float(spread.mean()), 1e-30)
+            points, of_map = np.full(now.points.shape, float(now.points.std()) or 1.0), float(now.map.std()) / varying
+            of_map = np.broadcast_to(of_map[:, None], now.map.shape)
+        else:
+            points, of_map = np.broadcast_to(spread, now.points.shape), np.full(now.map.shape, scales / 2)
+        parts = [rate * points, np.full(now.coef.shape, outputs), np.full(now.bias.shape, outputs)]
+        parts += [np.full(now.widths.shape, rate / 2 * widths), rate * of_map]
+        return np.concatenate([part.ravel() for part in parts]).astype(np.float32)
 
     def _pulls(self, now: Numbers) -> Array:
         """Return what pulls each number to 0: the decay of coefficients, and what holds logarithms where rows are few."""

@@ -49,7 +49,6 @@ class NoBiasState(SmoState):
     def pair_steps(
         self, block: Array, y: Array, cap: Array, alpha: Array, v: Array, goal: float, limit: int
     ) -> tuple[int, float]:
-        """Run compiled pair steps on the block and the additional row."""
         n = y.size
         bordered = np.zeros((n + 1, n + 1), dtype=block.dtype)
         bordered[:n, :n] = block
@@ -60,12 +59,10 @@ class NoBiasState(SmoState):
         return solution
 
     def begin_from(self, start: Array) -> None:
-        """Start from coefficients, after moving them into this problem's box."""
         self.alpha = np.clip(start * self.y, 0.0, self.cap)
         support = np.flatnonzero(self.alpha)
         self.responses.add_rows(support, self.signed[support, None])
 
     def part(self, rows: Array, run: Run) -> SmoState:
-        """Return the problem of some of the rows."""
         part = self.rows.subset(rows)
         return type(self)(part, self.y[rows], self.cap[rows], self.settings, run=run)

@@ -179,7 +179,6 @@ class BSGD(OnlineTrainer):
         return ValueDescent if isinstance(state, ValueState) else self.learner
 
     def begin(self, task: Task) -> State:
-        """Return the state before the first row, with lam and the maintenance of the whole run."""
         if task.goal.real:
             return begin_values(super().begin(task), task, self.lam, self.C, self.maintenance_for(task.rows.kernel))
         lam = 1 / (self.C * task.targets.shape[0]) if self.lam is None else self.lam

@@ -169,7 +169,6 @@ class SMO(BinaryTrainer):
         rows.share_out(solve, len(classes.tasks))
 
     def solve(self, problem: Binary) -> Solution:
-        """Solve one output."""
         limit = Limits(self.max_iter).iterations
         if not self.bias and problem.goal.real:
             raise ValueError("bias=False is for classes: regression and novelty detection always have a bias")

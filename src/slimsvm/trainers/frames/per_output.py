@@ -185,7 +185,6 @@ class _Columns(_Outputs):
         return rows, self.task.targets[rows, column]
 
     def keep(self, column: int, dual: Array) -> None:
-        """Store the coefficients of a column."""
         self.dual[self.members[column], column] = dual
 
     def model(self) -> tuple[Expansion, Any, Array]:
