@@ -91,7 +91,7 @@ def cpu() -> str:
 
 
 def picture(lines: Path, drawing: Path) -> None:
-    """Draw the speed-up over one core of each work beside that of the matrix product."""
+    """Draw the speed-up over the fewest cores of each work beside that of the matrix product."""
     from matplotlib.figure import Figure
 
     rows = [json.loads(text) for text in lines.read_text().splitlines() if text.startswith("{")]

@@ -232,17 +232,8 @@ def stream(name: str, n: int) -> None:
         label = {"novelty": "", "regression": ", x[i][MODEL_FEATURES]"}.get(name, ", (int)x[i][MODEL_FEATURES]")
         text = TIMED.replace("ROWS", str(n)).replace("UPDATE", f"model_update(x[i]{label})")
         (path / "main.c").write_text(text)
-        command: list[Any] = [
-            "gcc",
-            "-O2",
-            "-ffp-contract=off",
-            f"-I{path}",
-            path / "main.c",
-            path / "model.c",
-            "-o",
-            path / "timed",
-        ]
-        subprocess.run(command, check=True)
+        command = ["gcc", "-O2", "-ffp-contract=off", "main.c", "model.c", "-o", "timed"]
+        subprocess.run(command, cwd=path, check=True)
         given = np.column_stack([X[200:], y[200:]]).astype(np.float32).tobytes()
         done = subprocess.run([path / "timed"], input=given, capture_output=True, check=True).stdout
     start = perf_counter()

@@ -53,7 +53,7 @@ MAPS = ("sigmoid", "isotonic", "temperature")
 #: models drawn of each form: dense, projected, sparse
 DRAWN = {"dense": 220, "projected": 130, "sparse": 130}
 #: bytes by which a usual combination may be longer at sizes that were not compiled; codes are read in more ways
-NEAR, NEAR_CODED = 32, 60
+NEAR, NEAR_CODED = 32, 80
 #: of other models that are left out, the share that the sum of their facts and pairs must cover
 COVERED = 0.98
 #: models that a pair of facts must be in, about, to have bytes of its own; fewer: pairs that tell noise

@@ -37,7 +37,7 @@ from slimsvm.c_bytes import laid_out
 from slimsvm.ship.artefact import Artefact
 from slimsvm.ship.c import CExporter
 from slimsvm.tables.code import c_parts, c_real
-from slimsvm.tables.reading import flattened, preparation_of
+from slimsvm.tables.folding import flattened, preparation_of
 from slimsvm.tables.recognition import days
 from tools.c_code import TABLE, Sample, artefact_for, compiled_bytes
 

@@ -7,5 +7,6 @@ python -m benchmarks.reproduce page                       docs/results/index.md 
 
 python -m benchmarks.reproduce --folder rows --rows-only  into another folder, without the page: needs no matplotlib
 
-Cells run in as many processes as there are cores (--jobs), one thread each.
+Cells run in as many processes as there are cores (--jobs), one thread each. Each row has the commit that made it, from git
+or, in a copy without its repository, from the variable REPRODUCE_COMMIT.
 """

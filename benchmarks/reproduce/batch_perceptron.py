@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -195,6 +196,7 @@ def listed(error: Errors, data: str, labels: tuple[str, ...], multiples: tuple[i
 def claims(rows: list[Row]) -> list[Claim]:
     """Return what the paper's text says of its figure 2."""
     error = errors_of(rows)
+    seeds = Counter((data, trainer) for data, trainer, _ in {(row["data"], row["trainer"], row["seed"]) for row in rows})
 
     def judged(
         data: str, words: str, labels: tuple[str, ...], holds: Any, multiples: Any = MULTIPLES, **more: Any
@@ -202,7 +204,9 @@ def claims(rows: list[Row]) -> list[Claim]:
         lacking = [label for label in labels if any((data, label, m) not in error for m in multiples)]
         if lacking:
             return Claim.of(f"{DATA[data]}: {words}", None, "", f"no rows yet of {'; '.join(lacking)}", **more)
-        return Claim.of(f"{DATA[data]}: {words}", holds(), listed(error, data, labels, multiples), **more)
+        few = [f"{each} {seeds[data, each]}" for each in labels if each not in FIXED and seeds[data, each] < len(SEEDS)]
+        figures = listed(error, data, labels, multiples) + (f"; seeds so far: {', '.join(few)}" if few else "")
+        return Claim.of(f"{DATA[data]}: {words}", holds(), figures, **more)
 
     out = []
     for data in DATA:

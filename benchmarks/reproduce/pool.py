@@ -20,6 +20,9 @@ from benchmarks.reproduce.papers import EXPERIMENTS
 #: variables that hold the libraries in a process to one thread; they are read when a library is imported
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+#: the variable that names the commit where there is no repository
+COMMIT = "REPRODUCE_COMMIT"
+
 Work = tuple[str, Cell]  # an experiment's name, and one of its cells
 
 
@@ -58,7 +61,9 @@ def timed_run(name: str, cell: Cell) -> list[Row]:
 
 @cache
 def commit() -> str:
-    """Return the commit that the rows are made with."""
+    """Return the commit that the rows are made with; where there is no repository, that of the environment."""
+    if given := os.environ.get(COMMIT):
+        return given
     return check_output(["git", "describe", "--always", "--dirty=+"], text=True, cwd=Path(__file__).parent).strip()
 
 

@@ -308,8 +308,8 @@ class Task:
         if rows.size == self.rows.n:
             return self
         known = None if self.full_outputs is None else self.full_outputs[rows]
-        rows_of = {"targets": self.targets[rows], "weights": self.weights[rows], "full_outputs": known}
-        return replace(self, rows=self.rows.subset(rows), **rows_of)
+        part, targets, weights = self.rows.subset(rows), self.targets[rows], self.weights[rows]
+        return replace(self, rows=part, targets=targets, weights=weights, full_outputs=known)
 
     def support(self, model: Expansion) -> tuple[Rows, Array]:
         """Return the support vectors of a model as rows, and their places among the model's points.

@@ -177,8 +177,8 @@ PARAMETERS: dict[str, Parameter] = {
         "str",
         """
         Where rows are kept and kernels evaluated, in fit and in predict: "cpu" (compiled code on the host), "cuda" and
-        "mps" (GPUs, by torch), "auto" (the first of cuda, mps and cpu that is available), or another name in
-        `slimsvm.rows.homes.HOMES`.""",
+        "mps" (GPUs, by torch), "auto" (cuda or mps, if there is one and the work is large enough for it, else
+        cpu; `device_` says which), or another name in `slimsvm.rows.homes.HOMES`.""",
         "Where to compute: cpu, cuda, mps, cupy or auto.",
     ),
     "verbose": Parameter(False, "bool", "Print how far the fit has come."),

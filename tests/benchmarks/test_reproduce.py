@@ -210,7 +210,7 @@ def test_claims_on_the_batch_perceptron_compare_all_numbers_of_evaluations():
     experiment = EXPERIMENTS["batch_perceptron"]
     errors = {"sbp, paper": 0.1, "pegasos, paper": 0.2, "sdca, paper": 0.2, "smo, one row": 0.3, "sbp": 0.12}
     rows = [
-        {"data": "a9a", "trainer": trainer, "multiple": str(multiple), "test_error": str(error), "value": ""}
+        {"data": "a9a", "trainer": trainer, "seed": "0", "multiple": str(multiple), "test_error": str(error), "value": ""}
         for trainer, error in errors.items()
         for multiple in MULTIPLES
     ]
@@ -218,6 +218,7 @@ def test_claims_on_the_batch_perceptron_compare_all_numbers_of_evaluations():
     assert [first.verdict, second.verdict, third.verdict] == [REPRODUCED, REPRODUCED, NOT_RUN]
     assert ours.ours
     assert ours.verdict == NOT_REPRODUCED
+    assert second.figures.endswith("seeds so far: sbp, paper 1")  # the other one has no chance in it
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def test_outputs_share_the_time():
 
 @pytest.mark.parametrize(
     ("settings", "seconds"),
-    [({}, 100.0), ({"budget": 3}, 50.0), ({"calibration": "sigmoid"}, 20.0), ({"tolerance": 0.9}, 12.5)],
-    ids=["training alone", "half for shrinking", "a fifth, four for folds", "three folds before training"],
+    [({}, 100.0), ({"budget": 3}, 50.0), ({"calibration": "sigmoid"}, 20.0), ({"tolerance": 0.9}, 50.0 / 6)],
+    ids=["training alone", "half for shrinking", "a fifth, four for folds", "five folds before training"],
 )
 def test_training_has_its_share_of_the_time(settings, seconds, monkeypatch):
     heard, fit = [], SMO.fit

@@ -34,6 +34,14 @@ def primal(K, y, cap, fit):
     return 0.5 * signed @ outputs + cap @ np.maximum(0, 1 - y * (outputs + bias))
 
 
+def least_primal(K, y, cap, fit):
+    """The objective with the best bias, of all those at which a loss begins."""
+    signed = fit.dual[:, 0]
+    outputs = K @ signed
+    losses = np.maximum(0, 1 - y * (outputs + (y - outputs)[:, None])) @ cap
+    return 0.5 * signed @ outputs + losses.min()
+
+
 def exact_without_bias(K, y, cap):
     """The optimum of the same without a bias, by a general solver on the dual."""
     Q = K * np.outer(y, y)
@@ -53,7 +61,7 @@ def test_the_objective_is_within_the_gap_of_the_exact_one(make_task, data, C, ga
     exact = primal(K, y, cap, SMO(C, 1e-5).fit(make_task(RBF(0.1), X, y)))
     fit = SBP(C, gap=gap, working_set=FEW).fit(make_task(RBF(0.1), X, y))
     assert fit.status is Status.CONVERGED
-    assert exact * (1 - 1e-3) <= primal(K, y, cap, fit) <= exact / (1 - gap)
+    assert exact * (1 - 1e-3) <= least_primal(K, y, cap, fit) <= exact / (1 - gap)
 
 
 @pytest.mark.parametrize("data", ["moons", "noise"])
@@ -89,7 +97,7 @@ def test_weights_are_costs(make_task):
     K = RBF(0.1)(X, X)
     exact = primal(K, y, weights, SMO(1.0, 1e-5).fit(make_task(RBF(0.1), X, y, weights)))
     fit = SBP(1.0, gap=0.03, working_set=FEW).fit(make_task(RBF(0.1), X, y, weights))
-    assert primal(K, y, weights, fit) <= exact / 0.97
+    assert least_primal(K, y, weights, fit) <= exact / 0.97
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -9,10 +9,12 @@ import pytest
 from hidden import hidden_rows
 from sklearn.datasets import make_moons
 
+from slimsvm import SlimSVC
 from slimsvm.goals import OneVsRest
 from slimsvm.kernels import RBF
 from slimsvm.model import Holdout, Task
 from slimsvm.reducers import REDUCERS
+from slimsvm.rows import homes
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.protocol import Meter
@@ -20,8 +22,9 @@ from slimsvm.trainers import SMO, TRAINERS
 
 KERNEL = RBF(0.5)
 SIZES = [2, 5]
-#: settings of methods that would take seconds, and of those whose tolerance decides how many support vectors there are
-SETTINGS = {"slim": {"steps": 5}, "osuna-girosi": {"tol": 1e-9}, "zhan-shen": {"tol": 1e-9}}
+#: settings of methods that would take seconds or whose descent magnifies rounding the longer it is, and of those whose
+#: tolerance decides how many support vectors there are
+SETTINGS = {"slim": {"steps": 5}, "slmc": {"max_steps": 5}, "osuna-girosi": {"tol": 1e-9}, "zhan-shen": {"tol": 1e-9}}
 #: a metric that is learned in little time
 DEVICES = ["array_api_strict", *(["torch:cpu", "cuda"] if find_spec("torch") else [])]
 
@@ -164,3 +167,38 @@ def test_every_form_of_slim_runs_with_hidden_rows(settings, make):
     for model, hidden in zip(here, there, strict=True):
         np.testing.assert_array_equal(hidden.points, model.points)
         np.testing.assert_array_equal(hidden.coef, model.coef)
+
+
+@pytest.fixture
+def one_gpu(monkeypatch):
+    """A machine of two threads where torch says that it has a GPU, which is the strict array library."""
+    monkeypatch.setattr(homes, "has_torch_device", lambda kind: kind == "cuda")
+    monkeypatch.setitem(homes.HOMES, "cuda", lambda _: homes.HOMES["array_api_strict"]("array_api_strict"))
+    monkeypatch.setitem(homes.BACKENDS, "cuda", lambda _: homes.BACKENDS["array_api_strict"]("array_api_strict"))
+    monkeypatch.setattr(homes, "thread_count", lambda: 2)
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_auto_takes_a_gpu_for_large_problems_only():
+    assert homes.faster_device("auto", 22_696, 123) == homes.faster_device("auto", 60_000, 784) == "cuda"
+    assert homes.faster_device("auto", 1_200, 16) == "cpu"  # a pair of letter's classes
+    assert homes.faster_device("cuda", 2, 2) == "cuda"
+    assert homes.faster_device("cpu", 60_000, 784) == "cpu"
+
+
+@pytest.mark.usefixtures("one_gpu")
+def test_an_estimator_says_where_it_was_fitted():
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+    model = SlimSVC(device="auto").fit(X, y)
+    assert model.device_ == "cpu"
+    assert SlimSVC().fit(X, y).device_ == "cpu"
+    model.device_ = "cuda"  # as if it had been large
+    np.testing.assert_allclose(model.decision_function(X), SlimSVC().fit(X, y).decision_function(X), rtol=1e-6)
+    assert model._placed.points.on is not None
+    model.device_ = "mps"  # of another machine
+    assert model._used_device == "cuda"
+
+
+def test_auto_is_the_host_without_a_gpu(monkeypatch):
+    monkeypatch.setattr(homes, "has_torch_device", lambda _: False)
+    assert homes.faster_device("auto", 10**6, 10**3) == "cpu"

@@ -1,5 +1,6 @@
 """Threads of the host: a limit that is shared and given back, and crews within crews."""
 
+import signal
 import threading
 
 import numpy as np
@@ -175,3 +176,19 @@ def test_compiled_jobs_have_the_same_bits_with_any_number_of_threads():
     for thread in threads:
         thread.join(30)
     assert same == [True] * 40
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_interrupt_ends_a_long_product(count):
+    """The whole product takes far longer than the timer."""
+    X = np.random.default_rng(0).normal(size=(20_000, 60))
+    rows = HostRows(RBF(0.5), X, crew=Crew(count))
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            rows.product(np.vstack([X] * 3), np.ones((60_000, 1)))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert rows.product(X[:2], np.ones((2, 1))).shape == (20_000, 1)

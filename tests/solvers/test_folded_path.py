@@ -14,8 +14,7 @@ from slimsvm.rows.host import HostRows, MatrixRows
 from slimsvm.rows.protocol import Rows
 from slimsvm.rows.threads import Crew, Spaces
 from slimsvm.run import BY_ITSELF
-from slimsvm.solvers.fold_by_fold import fold_by_fold
-from slimsvm.solvers.folded_path import FoldedPath, FoldedProblem, FoldedRule, Memory
+from slimsvm.solvers.folded_path import FoldedPath, FoldedProblem, FoldedRule, Memory, fold_by_fold
 from slimsvm.solvers.matrix_path import Copies, MatrixProblem, Solved
 from slimsvm.solvers.matrix_path import solutions as matrix_path
 from slimsvm.solvers.smo import SmoState

@@ -31,7 +31,7 @@ from sklearn.preprocessing import (
 from slimsvm import SlimSVR, export, load, runtime, save, table_preparation
 from slimsvm.ship.preparation_c import CTable
 from slimsvm.ship.source import artefact_of
-from slimsvm.tables.reading import preparation_of
+from slimsvm.tables.folding import preparation_of
 from slimsvm.tables.steps import READERS
 from tools.targets import STRICT, missing
 

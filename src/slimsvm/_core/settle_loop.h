@@ -117,7 +117,7 @@ int64_t SETTLE(const Settling *p, Room *r, double *gap, double *bias)
         if (!(*gap > p->tol) || steps >= p->max_steps || idle > PATIENCE * (1 + p->rows / r->most))
             return steps;
         ptrdiff_t count = near_margin(p, r->near, *bias, -REACH * *gap);
-        const int all = p->ranges == 1 && count > FEW * p->rows;
+        const int all = p->ranges == 1 && (count > FEW * p->rows || count > r->most);
         if (!all) {
             if (count > r->most)
                 count = worst(p, r->near, *gap, r->most);

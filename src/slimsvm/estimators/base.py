@@ -10,16 +10,18 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..budget import Budget
-from ..goals import Goal
+from ..goals import Goal, OneVsOne
 from ..kernels import Array, Kernel, Matrix, make_kernel, resolve_gamma
 from ..model import Expansion, Fit, Status
 from ..parameters import estimator, parameter
 from ..reducers import REDUCERS
-from ..rows.homes import resolve_device
+from ..rows.array import OnDevice
+from ..rows.homes import faster_device, has_torch_device, resolve_device
 from ..rows.memory import is_mapped
 from ..rows.threads import blocks
 from ..run import History, Run
@@ -180,11 +182,16 @@ class KernelMachine(FittedModel, CallbackSupportMixin, NestedSettings):
             return read(self._outputs_of(X))
         return np.concatenate([read(self._outputs_of(X[block])) for block in blocks(X.shape[0], count)])
 
-    def _on_host(self) -> bool:
-        return resolve_device(self.device) == "cpu"
+    @property
+    def _used_device(self) -> str:
+        """The device of predictions: the one of fit, if "auto" chose it and it is here."""
+        found = getattr(self, "device_", "")
+        if self.device != "auto" or not (found == "cpu" or has_torch_device(found)):
+            return resolve_device(self.device)
+        return found
 
     def _outputs_of(self, X: Matrix) -> Array:
-        if self.device == "cpu" or self._on_host():  # the first alone is quick, for a single row
+        if self.device == "cpu" or self._used_device == "cpu":  # the first alone is quick, for a single row
             return self.model_(X)
         return outputs_on_device(self, X)
 
@@ -379,6 +386,16 @@ def _support(estimator: Any, fit: Fit, selection: Selection) -> Array | None:
     return None if rows is None else selection.problem.ids[rows]
 
 
+def _device_for(estimator: Any, X: Any, labelled: Labelled, *, pairs: bool) -> str:
+    """Return the device of a fit; "auto" decides by its largest problem, which may be a pair of classes."""
+    if isinstance(X, OnDevice):  # where its rows are already
+        return resolve_device(estimator.device)
+    n, d = X.shape
+    if pairs and isinstance(labelled.goal, OneVsOne):
+        n = int(np.sort(np.bincount(labelled.labels))[-2:].sum())
+    return faster_device(estimator.device, n, X.nnz // max(X.shape[0], 1) if issparse(X) else d)
+
+
 def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Run, around: Around) -> Selection:
     """Return the checked rows, labels and settings; set the estimator's classes, width and feature names."""
     everything, X, y, weights, kept = estimator._data(given.X, given.y, given.sample_weight)
@@ -400,7 +417,8 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
     given_cost = finite_cost(estimator.C)
     for C in {given_cost, *(getattr(method, "C", given_cost) for method in (trainer, reducer))}:
         check_costs(C, labelled.weights)
-    home = Home(estimator._home or estimator.device, estimator.cache_mb)
+    estimator.device_ = _device_for(estimator, X, labelled, pairs=is_full)
+    home = Home(estimator._home or estimator.device_, estimator.cache_mb)
     problem = Problem(
         X,
         labelled.labels,

@@ -30,11 +30,11 @@ def outputs_on_device(estimator: Any, X: Matrix, most: int = MOST_PLACED) -> Arr
 
     Models with more than `most` coefficients are not kept there.
     """
-    model, on = estimator.model_, open_backend(estimator.device)
+    model, on = estimator.model_, open_backend(estimator._used_device)
     error = kernel_error(model.weights)
     plain = isinstance(model.kernel, InnerKernel) and model.metric is None
     if on is None or not plain or not 0 < model.size * model.bias.size <= most:
-        return model.on(open_rows(model.kernel, X, device=estimator.device, cache_mb=0.0, error=error))
+        return model.on(open_rows(model.kernel, X, device=estimator._used_device, cache_mb=0.0, error=error))
     placed = vars(estimator).get("_placed")
     if placed is None or placed.model is not model or placed.points.on != on:
         points = PlacedPoints(on, model.kernel, model.points, np.asarray(model.coef), error)

@@ -19,8 +19,7 @@ from ..rows.host import MatrixRows
 from ..rows.protocol import Meter, Rows
 from ..rows.threads import Crew, Spaces, blocks, thread_count
 from ..run import Run, silent
-from ..solvers.fold_by_fold import fold_by_fold
-from ..solvers.folded_path import FoldedPath, FoldedProblem, Memory
+from ..solvers.folded_path import FoldedPath, FoldedProblem, Memory, fold_by_fold
 from ..solvers.matrix_path import Copies, MatrixProblem, Solved, solutions
 from ..solvers.tube import PairedRows
 
@@ -222,7 +221,7 @@ class Solver:
                     K, ranges = self.rows.block(index, out=space), core.Ranges(np.zeros(1, np.intp), np.array([index.size]))
                 copy.clear()
                 problem = MatrixProblem(K, ranges, y, y, weights, data.tol)
-                problem.solve(self.Cs, 0, slice(None), (*state, *ends), copy)
+                problem.solve(self.Cs, 0, slice(None), (state[0], state[1], ends[0], ends[1]), copy)
             signed, (first, second) = state[0] * y, sides.tolist()
             dual[:, :, index[: sizes[first]], second - 1] = signed[:, :, : sizes[first]]
             dual[:, :, index[sizes[first] :], first] = signed[:, :, sizes[first] :]

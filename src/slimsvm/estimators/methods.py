@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -206,10 +207,16 @@ def check_methods(estimator: Any, trainer: Any, reducer: Any, kernel: Kernel, go
         _warn_of_unused(estimator)
 
 
+@cache
+def _default(kind: type, name: str) -> Any:
+    """Return the default of a parameter; to read a signature takes a tenth of a small fit."""
+    return inspect.signature(kind).parameters[name].default
+
+
 def _warn_of_unused(estimator: Any) -> None:
     """Warn of settings for shrinking where the full model is kept."""
     for name in ("reducer", "scoring"):
-        value, default = getattr(estimator, name), inspect.signature(type(estimator)).parameters[name].default
+        value, default = getattr(estimator, name), _default(type(estimator), name)  # type: ignore[arg-type]
         if value is not default and value not in (default, REDUCERS["slim"]()):
             warn_user(
                 f"{name}={short(value)} does nothing here: it is for shrinking the model, and neither a budget nor a "

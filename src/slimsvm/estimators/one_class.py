@@ -31,7 +31,7 @@ class SlimOneClassSVM(OutlierMixin, KernelMachine):
         decision_function = score_samples - offset_.
     support_vectors_, support_, dual_coef_, intercept_, coef_, n_support_, path_
         As in `SlimSVR`.
-    n_kernel_evals_, n_iter_, status_, fit_status_, shape_fit_, model_, goal_, n_features_in_, feature_names_in_
+    n_kernel_evals_, n_iter_, status_, fit_status_, device_, shape_fit_, model_, goal_, n_features_in_, feature_names_in_
         As in `SlimSVC`.
 
     Examples

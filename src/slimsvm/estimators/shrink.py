@@ -30,8 +30,7 @@ from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
 from ..selection.search import Selection
 from ..tables.code import c_bytes_of
-from ..tables.folding import ColumnScaling, are_scalers
-from ..tables.reading import flattened, preparation_of
+from ..tables.folding import ColumnScaling, are_scalers, flattened, preparation_of
 from ..text import warn_user
 from .base import KernelMachine, allowed_error, shrinks, within_spread
 from .calibrating import calibration_models, keep_calibration

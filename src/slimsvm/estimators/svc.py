@@ -73,6 +73,8 @@ class SlimSVC(ClassifierMixin, KernelMachine):
     status_ : Status
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
         Status.INTERRUPTED if Ctrl-C ended the search for a small model, or exact training.
+    device_ : str
+        Where the model was fitted: what `device="auto"` chose. Predictions use it too.
     history_ : list of dict
         How good the model was after how many seconds: entries with `phase`, `seconds`, and what the trainer measures (the
         `gap`; the relative `gap` and validation `error` of sbp; the `online_error` of trainers that learn row by row, of
@@ -254,7 +256,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         if not hasattr(self, "model_"):
             check_is_fitted(self)
         model = self.model_
-        lazy = self.goal_.decision is Decision.DAG and self.classes_.size >= LAZY_CLASSES and self._on_host()
+        lazy = self.goal_.decision is Decision.DAG and self.classes_.size >= LAZY_CLASSES and self._used_device == "cpu"
         if not lazy or not isinstance(model.coef, np.ndarray) or model.size == 0:
             return self._read(X, lambda outputs: self.goal_.decode(outputs))
         X = prediction_rows(self, X)

@@ -93,7 +93,7 @@ class SlimSVR(RegressorMixin, KernelMachine):
         The errors that intervals are made of; only with `calibration`.
     path_ : Path
         The models of growing size with their validation errors; None for the full model.
-    n_kernel_evals_, n_iter_, status_, fit_status_, shape_fit_, model_, goal_, n_features_in_, feature_names_in_
+    n_kernel_evals_, n_iter_, status_, fit_status_, device_, shape_fit_, model_, goal_, n_features_in_, feature_names_in_
         As in `SlimSVC`.
 
     See Also

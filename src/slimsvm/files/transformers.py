@@ -39,8 +39,8 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 from ..importers.around import VECTORIZERS, vocabulary_of, words_before
+from ..tables.folding import flattened, preparation_of
 from ..tables.program import Column, Preparation
-from ..tables.reading import flattened, preparation_of
 from ..tables.recognition import ColumnsOf
 from ..tables.steps.functions import name_of_function
 from ..text import short

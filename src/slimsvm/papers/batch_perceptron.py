@@ -105,14 +105,12 @@ class Draws(SmoState):
         self.run.record(**measures)
         self.run.report(max(rounds.progress.update(self.relative), min(self.made / max(self.limit, 1), 1.0)))
 
-    def lowest_bias(self, v: Array) -> float:
-        """Return the bias of the lowest primal objective."""
-        learned = self.cap > 0
-        return best_bias((self.y - v)[learned], self.y[learned], self.cap[learned]) if self.sbp.bias else 0.0
-
     def relative_gap(self, v: Array) -> float:
         """Return (primal - dual) / primal, with the bias of the lowest primal objective."""
-        total, bias = float(self.alpha.sum()), self.lowest_bias(v)
+        total, bias = float(self.alpha.sum()), 0.0
+        if self.sbp.bias:
+            learned = self.cap > 0
+            bias = best_bias((self.y - v)[learned], self.y[learned], self.cap[learned])
         squared = float((self.signed * (self.y - v)).sum())
         losses = np.maximum(self.y * (v - bias), 0.0)
         primal = 0.5 * squared + float((self.cap * losses)[losses > 0].sum())
@@ -146,14 +144,13 @@ class Draws(SmoState):
         self.made += 1
 
     def final_bias(self) -> float:
-        """Return the bias of the lowest objective if the optimum is near; else that of the fewest errors, or of free rows.
+        """Return the bias of the free rows if the optimum is near, else that one or the one of the fewest errors.
 
         The rows learned from are overfit in the end: the fewest errors among them then say little of other rows. Rows held
         out decide between the two, if there are any.
         """
-        if self.relative <= self.sbp.gap or not self.sbp.bias:
-            return self.lowest_bias(self.v)
-        if not self.validation.size and self.relative <= SETTLED:
+        near = self.sbp.gap if self.validation.size else max(self.sbp.gap, SETTLED)
+        if self.relative <= near or not self.sbp.bias:
             return self.bias()
         learned = self.cap > 0
         fewest = fewest_errors(self.responses.values[learned, 0], self.y[learned], self.weights[learned])
@@ -187,11 +184,11 @@ class SBP(BinaryTrainer):
     fewer), those first that were drawn least often, and solves the C-SVM's dual problem for them with all other
     coefficients fixed. Any round leaves a model, whose bias is the one with the fewest errors until the optimum is near.
 
-    A run ends when its relative duality gap is at most `gap`, so that the objective is within this share of the optimum. It
-    also ends after `max_iter` rounds; after `time_limit` seconds; or with `early_stopping` when the error on validation
-    rows has not fallen in `n_iter_no_change` rounds, as the paper advises. The validation rows are a `validation_fraction`
-    of the rows and are not learned from. With None, the default, rows are held out if there are 100,000 or more. Limits are
-    for each output.
+    A run ends when its relative duality gap is at most `gap`: with the best bias for it, the objective is then within this
+    share of the optimum. It also ends after `max_iter` rounds, after `time_limit` seconds, or with `early_stopping` when
+    the error on validation rows has not fallen in `n_iter_no_change` rounds, as the paper advises. The validation rows are
+    a `validation_fraction` of the rows and are not learned from. With None, the default, rows are held out if there are
+    100,000 or more. Limits are for each output.
 
     `SBP.paper` is the algorithm as printed.
 

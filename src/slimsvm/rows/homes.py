@@ -12,6 +12,7 @@ from .backends import Backend, has_torch_device, open_cupy, open_strict, open_to
 from .host import HostRows
 from .precision import FLOAT32_ERROR, USUAL, Precision
 from .protocol import Meter, Rows
+from .threads import thread_count
 
 
 def _on_host(device: str) -> Callable[..., Rows]:
@@ -36,6 +37,9 @@ BACKENDS: dict[str, Callable[[str], Backend]] = {
 HOMES: dict[str, Callable[[str], Callable[..., Rows]]] = {"cpu": _on_host} | {
     kind: _on_device(opened) for kind, opened in BACKENDS.items()
 }
+#: multiply-adds of the kernel matrix of a problem's rows, for each thread of the host, from which on "auto" takes a GPU: a
+#: fit there takes about 0.08 s of calls, in which a host thread solves problems of this size. More: the host more often
+WORTH_GPU = 1 << 34
 #: libraries whose arrays may be on a device
 DEVICE_LIBRARIES = ("torch", "cupy", "array_api_strict")
 
@@ -66,18 +70,26 @@ def rows_on_device(X: Any, device: str) -> OnDevice:
 def _unknown(device: Any) -> ValueError:
     return ValueError(
         f"unknown device {device!r}; there are 'cpu' (compiled, the default), 'cuda' or 'cuda:1' (a GPU by torch), 'mps' "
-        "(an Apple GPU), 'auto' (the first of cuda, mps and cpu that there is), 'torch:cpu', 'cupy', and "
+        "(an Apple GPU), 'auto' (a GPU if there is one and the work is large enough, else cpu), 'torch:cpu', 'cupy', and "
         "'array_api_strict' for tests"
     )
 
 
 def resolve_device(device: str) -> str:
-    """Return the name of a device; "auto" is the first of cuda, mps and cpu that there is."""
+    """Return the name of a device; "auto" is the first of cuda, mps and cpu that there is, for any work."""
     if not isinstance(device, str) or (device != "auto" and device.partition(":")[0] not in HOMES):
         raise _unknown(device)
     if device != "auto":
         return device
     return next((kind for kind in ("cuda", "mps") if has_torch_device(kind)), "cpu")
+
+
+def faster_device(device: str, rows: int, features: int) -> str:
+    """Return the name of a device; "auto" is a GPU where a problem of so many rows and features is large enough for it."""
+    found = resolve_device(device)
+    if device != "auto" or found == "cpu" or rows * rows * features >= WORTH_GPU * thread_count():
+        return found
+    return "cpu"
 
 
 def open_rows(

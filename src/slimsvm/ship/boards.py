@@ -68,6 +68,11 @@ BOARDS = {
 }
 
 
+#: forms of a C model
+FORMS = {precision: CExporter(precision) for precision in ("float32", "int8", "int4")}
+FORMS["int8, integers only"] = CExporter("int8", integers=True)
+
+
 @dataclass(frozen=True)
 class BoardCost:
     """What a model takes on a processor; steps are cycles or instructions of a prediction, None where it cannot run."""
@@ -77,6 +82,20 @@ class BoardCost:
     stack: int
     steps: float | None
     unit: str
+
+
+def in_words(artefact: Artefact, target: str, rows: Array | None = None) -> list[tuple[str, str]]:
+    """Return the names of the forms of a C model with what each takes, or why there is none, in words."""
+    found = []
+    for name, exporter in FORMS.items():
+        try:
+            cost = board_cost(artefact, target, exporter, rows)
+        except ValueError as error:
+            found.append((name, str(error)))
+            continue
+        steps = "" if cost.steps is None else f", {cost.steps:,.0f} {cost.unit} a row"
+        found.append((name, f"flash {cost.flash:,}, RAM {cost.ram:,}, stack {cost.stack:,} bytes{steps}"))
+    return found
 
 
 def board_cost(artefact: Artefact, target: str, exporter: CExporter, rows: Array | None = None) -> BoardCost:

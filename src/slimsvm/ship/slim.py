@@ -22,8 +22,7 @@ from ..kernels.spec import SPECS
 from ..learning import Learning
 from ..metric import Metric
 from ..scaling import Scaling
-from ..tables.folding import folded
-from ..tables.reading import flattened
+from ..tables.folding import flattened, folded
 from ..words import Words
 from .artefact import NO_CLASSES, Array, Artefact, raw_ranges, whole_degree
 from .sparse import SparsePoints, check_csr

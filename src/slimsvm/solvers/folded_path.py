@@ -14,17 +14,21 @@ side by side, for rising C:
    optimality now, and gives the outputs of the rows that a fold has left out.
 
 A solution ends with a gap of at most `tol` over all its rows, as a separate fit does.
+
+Where values of C are far apart, solutions have little in common, and what a fold can use of the others is not worth the
+wider steps. Then each fold goes on from its own solution in the same way, a fold in each thread (`fold_by_fold`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from .._core import core
 from ..kernels import Array
+from ..model import Status
 from ..rows.protocol import Rows
 from ..rows.threads import Spaces
 from ..run import BY_ITSELF, Run
@@ -101,7 +105,7 @@ class FoldedPath:
         self.counts, self.begun = np.zeros(self.folds.size, dtype=np.int64), 0.0  # pair steps of each fold
         self.latest = 0  # pair steps for the last C
         self.shared = _Shared(problem.rows, max(int(np.sqrt(memory.shared * numbers)), LEAST_ROWS))
-        self.copies = Copies(n, min(self.most, n), problem.rows.dtype)
+        self.copies = Copies(n, min(int(np.sqrt(COPIES - 1) * self.most), n), problem.rows.dtype)
 
     def solutions(self, Cs: Array) -> Iterator[Solved]:
         """Yield the solutions for rising values of C, until the time is over."""
@@ -233,6 +237,50 @@ class Tolerance:
 
     tol: float
     working_set: None = None
+
+
+class OneFold:
+    """The problem of a fold, and its last two solutions."""
+
+    def __init__(self, rows: Rows, problem: FoldedProblem, weights: Array, tol: float, run: Run) -> None:
+        n = weights.size
+        self.weights, self.linear, self.y, self.fresh = weights, problem.linear, problem.y, 0.0
+        self.state = SmoState(rows, problem.y, 0 * weights, Tolerance(tol), linear=problem.linear, run=run)
+        self.C, self.earlier_C = 0.0, 0.0
+        self.earlier, self.earlier_f = np.zeros((1, n)), np.zeros((1, n))
+
+    def solve(self, C: float) -> None:
+        """Solve for a larger C."""
+        state, cap = self.state, C * self.weights
+        alpha, f = state.alpha[None].copy(), state.responses.values.T.copy()
+        if self.C:
+            t, (moved, there, change) = (C - self.C) / (self.C - self.earlier_C), np.empty((3, *alpha.shape))
+            core.advance(self.linear, self.y, cap[None], t, alpha, f, self.earlier, self.earlier_f, moved, there, change)
+            if REFRESH * self.fresh < C:  # rounding grows with C too
+                self.fresh, there, change = C, 0 * there, moved * self.y
+            state.alpha, state.responses.values[:, 0] = moved[0], there[0]
+            places = np.flatnonzero(change[0])
+            state.responses.add_rows(places, change[0, places, None])
+            self.earlier, self.earlier_f, self.earlier_C = alpha, f, self.C
+        self.C, state.cap, state.status = C, cap, Status.CONVERGED
+        state.solve(np.inf)
+
+
+def fold_by_fold(problem: FoldedProblem, rows: Callable[[], Rows], Cs: Array, tol: float, run: Run) -> Iterator[Solved]:
+    """Yield the solutions for rising values of C, each fold in a thread with rows of its own, until the time is over."""
+    folds = [OneFold(rows(), problem, weights, tol, run.quiet()) for weights in problem.weights]
+    for C in Cs:
+
+        def solve(fold: int, C: float = float(C)) -> None:
+            folds[fold].solve(C)
+
+        problem.rows.share_out(solve, len(folds))
+        if run.over:
+            return
+        states = [fold.state for fold in folds]
+        f = np.stack([state.responses.values[:, 0] for state in states])
+        gap, bias = np.array([state.gap for state in states]), np.array([state.bias() for state in states])
+        yield Solved.of(float(C), np.stack([state.signed for state in states]), f, bias, gap, tol)
 
 
 def _bias(grow: Array, shrink: Array) -> float:

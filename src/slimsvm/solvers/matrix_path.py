@@ -23,6 +23,9 @@ from ..model import Status
 from ..run import Run
 from .smo import MOST_STEPS, MOST_STEPS_A_ROW
 
+#: coefficients and responses, (Cs, folds, n), and biases and gaps, (Cs, folds)
+State = tuple[Array, Array, Array, Array]
+
 
 @dataclass(frozen=True)
 class Solved:
@@ -83,13 +86,8 @@ class MatrixProblem:
         """Pair steps of a solution after which it ends as it is, as a separate fit does."""
         return max(MOST_STEPS, MOST_STEPS_A_ROW * self.y.size)
 
-    def solve(
-        self, Cs: Array, known: int, folds: slice, state: tuple[Array, Array, Array, Array], copy: core.KernelCopy
-    ) -> int:
-        """Solve some folds for rising Cs, those after the first ones, which are known; return the number of steps.
-
-        The state has coefficients and responses (Cs, folds, n), and biases and gaps (Cs, folds).
-        """
+    def solve(self, Cs: Array, known: int, folds: slice, state: State, copy: core.KernelCopy) -> int:
+        """Solve some folds for rising Cs, those after the first ones, which are known; return the number of steps."""
         own = np.ascontiguousarray(self.weights[folds])
         return core.settle_path(
             self.K, self.ranges, self.linear, self.y, own, Cs, known, self.tol, self.most_steps, *state, copy
@@ -108,8 +106,8 @@ def solutions(
 
         def solve(fold: int, known: int = known, few: Array = few) -> None:
             if not run.over:
-                so_far = slice(known + 1)
-                state = alpha[fold][so_far], f[fold][so_far], ends[0, fold][so_far], ends[1, fold][so_far]
+                some = slice(known + 1)
+                state = alpha[fold, some], f[fold, some], ends[0, fold, some], ends[1, fold, some]
                 with copies.of() as copy:
                     problem.solve(few, known, slice(fold, fold + 1), state, copy)
 

@@ -1,4 +1,4 @@
-"""The transformers before a model in a Pipeline: a scaling of raw rows and points that fit it, or else a `Preparation`.
+"""The fitted transformers before a model in a Pipeline: a scaling of raw rows and points that fit it, or a `Preparation`.
 
 Scalers and choices of columns become a scaling. A PCA is folded into the points if that is exact: as the last transformer,
 before a kernel of inner products, or if it keeps distances. Needs NumPy only: transformers may be read from a file.
@@ -6,6 +6,7 @@ before a kernel of inner products, or if it keeps distances. Needs NumPy only: t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,9 +17,9 @@ from ..kernels.spec import INNER, SPECS, SQUARES
 from ..metric import Metric
 from ..scaling import Array, Scaling
 from .program import Preparation
-from .reading import flattened, preparation_of
+from .steps import READERS
 from .steps.affine import Affine
-from .tape import name_of
+from .tape import Tape, name_of
 
 Folded = tuple[Array, Scaling | None, Metric | None, Preparation | None]
 
@@ -126,3 +127,53 @@ def _folds(pca: Any, kernel: str, metric: Metric | None) -> bool:
 def _rotation(pca: Any) -> Array:
     components = np.asarray(pca.components_)
     return components / np.sqrt(pca.explained_variance_)[:, None] if pca.whiten else components
+
+
+# From transformers to a preparation.
+
+
+def preparation_of(steps: Sequence[Any], given: int, names: tuple[str, ...] = ()) -> Preparation:
+    """Return what transformers that follow each other do to rows of `given` columns; ValueError where one is unknown."""
+    tape = Tape(given, ALL, names)
+    places = list(range(given))
+    for step in steps:
+        places = tape.read(step, places)
+    return tape.finished(places)
+
+
+def flattened(steps: Sequence[Any]) -> list[Any]:
+    """Return transformers that follow each other without Pipelines around them, and without those that do nothing."""
+    flat: list[Any] = []
+    for step in steps:
+        if name_of(step) == "Pipeline":
+            flat += flattened([inner for _, inner in step.steps])
+        elif not isinstance(step, str | None):
+            flat.append(step)
+    return flat
+
+
+def _read_pipeline(step: Any, places: list[int], tape: Tape) -> list[int]:
+    for _, inner in step.steps:
+        places = tape.read(inner, places)
+    return places
+
+
+def _read_columns(step: Any, places: list[int], tape: Tape) -> list[int]:
+    """Add the parts of a ColumnTransformer in the order of their outputs."""
+    written = []
+    for name, transformer, _ in step.transformers_:
+        chosen = [places[number] for number in np.asarray(step._transformer_to_input_indices[name], dtype=np.intp)]
+        if isinstance(transformer, str) and transformer == "drop":
+            continue
+        if chosen:
+            written.append((step.output_indices_[name].start, tape.read(transformer, chosen)))
+    return [place for _, part in sorted(written, key=lambda entry: entry[0]) for place in part]
+
+
+def _read_union(step: Any, places: list[int], tape: Tape) -> list[int]:
+    if step.transformer_weights:
+        raise ValueError("cannot ship a FeatureUnion with transformer_weights; put a scaler behind its parts")
+    return [place for _, inner in step.transformer_list for place in tape.read(inner, places)]
+
+
+ALL = READERS | {"Pipeline": _read_pipeline, "ColumnTransformer": _read_columns, "FeatureUnion": _read_union}

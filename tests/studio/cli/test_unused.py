@@ -111,6 +111,7 @@ OF_COMMAND = {
     ("export", "output"): ["-o other.c", "-f c"],
     ("reader", "output"): ["-o other.c"],
     ("info", "target"): ["--target avr"],
+    ("report", "target"): ["--target avr"],
 }
 
 

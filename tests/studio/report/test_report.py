@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_digits, load_iris
 
 import slimsvm
+from slimsvm.ship.boards import BOARDS
 from slimsvm.studio.report import report
 from slimsvm.studio.report.content import image_of, samples
 from slimsvm.studio.report.report import DOWNLOADS, LIVE, EmbeddedModels
@@ -188,3 +189,14 @@ def test_the_function_is_at_the_door(tmp_path):
     assert slimsvm.report is report
     with pytest.raises(ValueError, match="there is no file"):
         slimsvm.report(tmp_path / "rows.csv", X, Y, tmp_path / "r.html")
+
+
+def test_a_processor_is_measured_for_each_model_of_the_method(found, tmp_path):
+    if BOARDS["avr"].missing:
+        pytest.skip("AVR's tools are not installed")
+    _, card = report(found, X, Y, tmp_path / "r.html", method="nystroem", target="avr")
+    for size in (2, 4):
+        line = rf"{size} support vectors on avr, int8, integers only \| flash [\d,]+, .* cycles a row"
+        assert re.search(line, card.read_text())
+    with pytest.raises(ValueError, match="no target 'z80'"):
+        report(found, X, Y, tmp_path / "r.html", target="z80", force=True)

@@ -31,6 +31,12 @@ def test_tune_writes_the_model_and_the_table(data, tmp_path, capsys):
     assert float(rows[0]["gamma"]) > 0
 
 
+def test_without_a_limit_the_model_is_a_full_one(data, tmp_path, capsys):
+    assert run(["tune", str(data), "--trials", "1", "-o", str(tmp_path / "m.slim")]) == 0
+    assert "settings chosen" in capsys.readouterr().out
+    assert load(tmp_path / "m.slim")[-1].budget is None
+
+
 def test_numbers_are_tuned_by_a_regressor(data, tmp_path, capsys):
     model = tmp_path / "m.slim"
     assert run(["tune", str(data), "--task", "regress", "-b", "2", "--trials", "1", "-o", str(model)]) == 0
@@ -41,7 +47,6 @@ def test_numbers_are_tuned_by_a_regressor(data, tmp_path, capsys):
 
 
 WRONG = {
-    "no limit": ([], 2, "say how small or how good: give --budget 64"),
     "bad error": (["--max-error", "2"], 2, "not a share of errors"),
     "few bytes": (["-b", "10 B"], 1, "--budget '10 B' is too small: with one support vector the C takes"),
     "no time": (["-b", "2", "--time-limit", "1e-9"], 1, "--time-limit=1e-09 is too short for one trial"),

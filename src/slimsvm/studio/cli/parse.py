@@ -427,8 +427,7 @@ def cells_of(model: Any) -> Any:
     from sklearn.pipeline import Pipeline
 
     from ...files.columns import Cells
-    from ...tables.folding import are_scalers
-    from ...tables.reading import preparation_of
+    from ...tables.folding import are_scalers, preparation_of
 
     steps = [step for _, step in model.steps[:-1]] if isinstance(model, Pipeline) else []
     if are_scalers(steps):

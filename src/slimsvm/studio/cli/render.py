@@ -113,23 +113,12 @@ def show_agreement(model: Any, exporter: Any) -> None:
 
 def show_board(model: Any, target: str) -> None:
     """Print what C models of each kind take on a processor."""
-    from ...ship.boards import BOARDS, board_cost
-    from ...ship.c import CExporter
+    from ...ship.boards import BOARDS, in_words
     from ...ship.source import artefact_of
 
-    artefact, board = artefact_of(model), BOARDS[target]
-    kinds = {precision: CExporter(precision) for precision in ("float32", "int8", "int4")}
-    rows = []
-    for name, exporter in (kinds | {"int8, integers only": CExporter("int8", integers=True)}).items():
-        try:
-            cost = board_cost(artefact, target, exporter)
-        except ValueError as error:
-            rows.append((name, str(error)))
-            continue
-        steps = "" if cost.steps is None else f", {cost.steps:,.0f} {cost.unit} a row"
-        rows.append((name, f"flash {cost.flash:,}, RAM {cost.ram:,}, stack {cost.stack:,} bytes{steps}"))
+    rows, missing = in_words(artefact_of(model), target), BOARDS[target].missing
     print()
-    show(f"C on {target}" + (f" ({', '.join(board.missing)} not installed)" if board.missing else ""), rows)
+    show(f"C on {target}" + (f" ({', '.join(missing)} not installed)" if missing else ""), rows)
 
 
 def show_result(path: Path, model: Any, full: Any | None, X: Any, y: Any, test: tuple[Any, Any] | None) -> None:

@@ -147,6 +147,9 @@ def report(
     title: Annotated[str | None, Option("--title", help="The title; else the name of the data.")] = None,
     data: Annotated[str | None, Option("--data", help="The data, where they have been moved.")] = None,
     test: Annotated[Path | None, Option("--test", help="The test rows, where they have been moved.")] = None,
+    target: Annotated[
+        str | None, Option("--target", parser=one_of(names.BOARDS), help="Costs of the method's C models on a processor.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write a trade-off as one HTML page with the models in it, and a model card."""
@@ -171,7 +174,7 @@ def report(
     test_rows = rows_of(where, task, label, "test", columns)[:2] if where else None
     raise_on_interrupt()
     try:
-        files = write(result, X, y, output, test=test_rows, method=method, title=title, force=force)
+        files = write(result, X, y, output, test=test_rows, method=method, title=title, target=target, force=force)
     except FileExistsError as error:  # the card exists
         raise ParameterError(message_of(error), param_hint="--output") from error
     show_files(files)

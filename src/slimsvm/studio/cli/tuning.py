@@ -57,16 +57,10 @@ def tune(
     force: Force = False,
     **settings: Annotated[Any, settings_of("budget", "precision", "time_limit", "kernel", "device", "random_state")],
 ) -> None:
-    """Choose kernel width, C and scaling for a small model of DATA, train it and write it."""
+    """Choose kernel width, C and scaling for a model of DATA, train it and write it; without a limit, a full one."""
     check_output(output, force, data, test, table, what="a model")
     if table is not None:
         check_output(table, force, data, test, output, what="a table of runs")
-    if "budget" not in settings and max_error is None:
-        raise ParameterError(
-            "say how small or how good: give --budget 64 for at most 64 support vectors, --budget '8 KB' for bytes of "
-            "exported C, or --max-error 0.05 for the smallest model within this error",
-            param_hint="--budget",
-        )
     if task == "novelty":
         raise ParameterError("novelty detection has no labels to count errors on, which tuning needs", param_hint="--task")
     of_estimator: dict[str, Any] = {name: settings.pop(name) for name in ("kernel", "device") if name in settings}

@@ -15,6 +15,8 @@ from scipy.sparse import issparse
 from sklearn.metrics import confusion_matrix
 
 from ...kernels import Array, Matrix
+from ...ship.boards import in_words as in_words_on
+from ...ship.source import artefact_of
 from ..tradeoff.datasets import Split
 from ..tradeoff.methods import FULL, in_words
 from ..tradeoff.result import Tradeoff
@@ -117,6 +119,22 @@ class Study:
     split: Split  # of the first seed
     method: str  # the one that the page opens with
     title: str
+    target: str | None = None  # a processor on which models of the method are measured
+
+    @cached_property
+    def on_board(self) -> list[list[str]]:
+        """What the models of the method take on the processor, in words."""
+        if self.target is None:
+            return []
+        rows = self.split.X_test[:4]
+        dense = rows.toarray() if issparse(rows) else rows
+        models = [(point.size, self.model(point)) for point in self.points if point.method == self.method]
+        return [
+            [f"{whole(size)} support vectors on {self.target}, {form}", words]
+            for size, model in models
+            if model is not None
+            for form, words in in_words_on(artefact_of(model), self.target, dense)
+        ]
 
     @property
     def task(self) -> TaskKind:
@@ -301,6 +319,7 @@ def facts(study: Study) -> list[list[str]]:
             f"slimsvm {row['slimsvm']}, scikit-learn {row['scikit_learn']}, NumPy {row['numpy']}, Python {row['python']}",
         ],
         ["Machine", f"{row['machine']}; threads: {row['threads']}"],
+        *study.on_board,
     ]
 
 

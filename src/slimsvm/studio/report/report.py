@@ -11,7 +11,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +23,7 @@ from ...files.container import write_together
 from ...files.endings import check_written
 from ...files.native import save
 from ...kernels import Matrix
+from ...ship.boards import board_of
 from ...ship.c import CExporter
 from ...ship.javascript import JavaScriptExporter
 from ...ship.json import JSONExporter
@@ -149,6 +150,7 @@ def report(
     test: tuple[Matrix, Any] | None = None,
     method: str | None = None,
     title: str | None = None,
+    target: str | None = None,
     force: bool = False,
 ) -> list[Path]:
     """Write a trade-off as one HTML page that opens from the disk, and a model card in Markdown beside it.
@@ -167,6 +169,8 @@ def report(
         The method that the page opens with; else the first that is not the full model.
     title : str, default=None
         The title; else the name of the data.
+    target : {"avr", "cortex-m0", "cortex-m4"}, default=None
+        A processor on which the C models of the method are measured, by its compiler and emulator.
     force : bool, default=False
         Replace files that exist.
 
@@ -191,7 +195,9 @@ def report(
     check_free(paths, force)
     if not isinstance(result, Tradeoff):
         result = read_tradeoff(result)
-    study = make_study(result, X, y, test, method, title)
+    if target is not None:
+        board_of(target)
+    study = replace(make_study(result, X, y, test, method, title), target=target)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")  # rows are arrays here
         text, words = render(study.title, with_models(study)), card(study, page.name)
