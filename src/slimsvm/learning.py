@@ -35,13 +35,19 @@ class Learning:
 
     def check(self, size: int, outputs: int, classes: int) -> None:
         """Raise ValueError unless the state fits a model, and can be learned on from."""
-        arrays = isinstance(self.coef, Array) and isinstance(self.born, Array) and self.coef.dtype.kind == "f"
-        if not arrays or self.coef.shape != (size, outputs) or self.born.shape != (size,) or not size <= self.budget:
-            raise ValueError("it has the stream of another model")
-        counts = (self.seen, self.moves, self.budget, *self.born.tolist())
-        numbers = (self.lam, self.late, self.epsilon, self.nu or 0.0, self.slack)
+        counts, numbers = (
+            (self.seen, self.moves, self.budget),
+            (self.lam, self.late, self.epsilon, self.nu or 0.0, self.slack),
+        )
+        tables = [self.coef, *([] if self.weights is None else [self.weights])]
+        known = all(type(count) is int and 0 <= count < 2**32 for count in counts) and isinstance(self.born, Array)
+        known = known and all(isinstance(table, Array) and table.dtype.kind == "f" for table in tables)
+        if not known or not all(isinstance(number, int | float) for number in numbers):
+            raise ValueError("it has a stream of values of other types")
         weighted = self.weights is None or (self.weights.shape == (classes,) and bool((self.weights > 0).all()))
-        if not weighted or not self.budget or not all(isinstance(count, int) and 0 <= count < 2**32 for count in counts):
+        fits = self.coef.shape == (size, outputs) and self.born.shape == (size,) and size <= self.budget
+        born = self.born.dtype.kind in "iu" and bool(((self.born >= 0) & (self.born < 2**32)).all())
+        if not weighted or not fits or not born or not self.budget:
             raise ValueError("it has the stream of another model")
         if not np.isfinite([*numbers, *self.coef.ravel()]).all() or min(numbers[:4]) < 0 or self.slack > 0:
             raise ValueError("it has a stream with numbers that are none of a stream")

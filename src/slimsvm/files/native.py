@@ -15,6 +15,7 @@ import os
 from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -42,6 +43,7 @@ from ..pairs import PairCoefficients
 from ..papers.budget_svm import NORMS
 from ..reducers import REDUCERS
 from ..solvers.free_rows import NewtonRule
+from ..tables.recognition import ColumnsOf
 from ..text import short
 from ..trainers import TRAINERS
 from . import transformers
@@ -320,6 +322,11 @@ def _load_params(entry: Entry, reader: Reader, kind: Any, *given: Any) -> Any:
     params = entry_of(entry, "params", dict)
     params |= dict.fromkeys(params.keys() & NOT_KEPT)
     values = with_one_budget({key: reader.unpack(value) for key, value in params.items()})
+    strange = [
+        key for key, value in values.items() if isinstance(value, ColumnsOf | FunctionType | np.ufunc | np.dtype | type)
+    ]
+    if strange:  # values of the transformers of tables
+        raise ValueError(f"it has a {kind.__name__} with values of other things for {short(strange)}")
     unknown = sorted(values.keys() - inspect.signature(kind).parameters.keys())
     if unknown:
         raise ValueError(

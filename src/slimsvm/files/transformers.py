@@ -128,6 +128,10 @@ def restored(name: str, attributes: dict[str, Any]) -> Any:
         step = kind(**{key: value for key, value in attributes.items() if key in known})
     except TypeError as error:
         raise ValueError(f"it has a {name} with too few attributes: {error}") from None
+    rest = attributes.get("_remainder", ("", "", []))
+    whole = isinstance(rest, tuple) and len(rest) == 3 and isinstance(rest[2], list)
+    if isinstance(step, ColumnTransformer) and not whole:
+        raise ValueError(f"it has a {name} with the remainder {short(rest)}")
     vars(step).update({key: value for key, value in attributes.items() if key not in known})
     return step
 
