@@ -111,7 +111,7 @@ class SlimContender(Contender):
         return {"metric": self.metrics, **widths}
 
     def fit(self, data: Data, size: int, settings: dict[str, Any], seconds: float) -> Shipped:
-        """Return the model that fills the bytes; a quick one shows how much shorter its code is than slim counts."""
+        """Return the model that fills the bytes; a quick one shows how its code differs here from what slim counts."""
         begun, scale = perf_counter(), None if data.scaler is None else _powers_of_two(data.X)
         absorbed = scale is None or settings["metric"] == "both"
         room = size if absorbed else size - SCALER_BYTES * data.X.shape[1] - SCALER_CODE
@@ -121,7 +121,7 @@ class SlimContender(Contender):
             quick = self._machine(probe, room, settings, scale, Slim(metric=settings["metric"], steps=1), None)
             shape = Shape.of("rbf", data.X.shape[1], quick.goal_).of_model(quick.model_)
             counted = shape.bytes(quick.model_.size, quick.model_.precision) + size - room
-            more = max(counted - c_bytes(self._shipped(probe, quick, scale, absorbed).source) - SLACK, 0)
+            more = counted - c_bytes(self._shipped(probe, quick, scale, absorbed).source) - SLACK
         seconds = max(seconds - (perf_counter() - begun) - LAST_SECONDS, 0.5 * seconds)
         found = self._machine(data, room + more, settings, scale, Slim(metric=settings["metric"]), seconds)
         shipped = self._shipped(data, found, scale, absorbed)

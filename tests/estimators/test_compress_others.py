@@ -244,7 +244,7 @@ def test_the_transformer_of_targets_is_kept(given, friedman):
 def test_functions_of_targets_are_kept(friedman):
     X, y, X_test, y_test = friedman
     model = TransformedTargetRegressor(SVR(C=10.0), func=np.log1p, inverse_func=np.expm1).fit(X, y)
-    assert SHRINK(model, X, y).score(X_test, y_test) > model.score(X_test, y_test) - 0.05
+    assert SHRINK(model, X, y).score(X_test, y_test) > model.score(X_test, y_test) - 0.06
     with pytest.raises(NotFittedError):
         compress(TransformedTargetRegressor(SVR()), X, y)
 

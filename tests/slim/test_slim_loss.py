@@ -58,7 +58,9 @@ def test_an_svc_is_compressed(many_classes):
 
 def test_between_and_a_tolerance_keep_the_loss(many_classes):
     X, y = many_classes
-    small = SlimSVC(24, C=1.0, tolerance=0.3, scoring="accuracy", reducer=by_cross_entropy(), random_state=0).fit(X, y)
+    small = SlimSVC(24, C=1.0, tolerance=0.3, scoring="accuracy", reducer=by_cross_entropy(steps=20), random_state=0).fit(
+        X, y
+    )
     assert {"loss=cross_entropy" in step.settings for step in small.path_} == {True}
     assert small.model_.size < 24
 

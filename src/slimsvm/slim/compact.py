@@ -107,9 +107,16 @@ class Entrant:
         return entrant
 
     @classmethod
+    def held(cls, problem: Compact, layouts: Sequence[Layout], seed: Expansion) -> list[Entrant]:
+        """Return a model with factors and widths as it is, in the tables that have room for it."""
+        short = [layout.precision for layout in layouts if not layout.rank and layout.size >= seed.size]
+        joints = {precision: problem.joint(precision) for precision in short}
+        return [cls(Layout(seed.size, 0, each), joint, joint.numbers(seed)) for each, joint in joints.items()]
+
+    @classmethod
     def all_of(cls, problem: Compact, layouts: Sequence[Layout], seed: Expansion | None) -> list[Entrant]:
         """Return all layouts at their starts."""
-        if seed is None or seed.metric is None or seed.metric.factors is None:
+        if seed is None:
             return [cls.of(problem, layout) for layout in layouts]
         found = []
         for layout in layouts:
@@ -160,7 +167,11 @@ def layouts_within(room: Room, task: Task, rank: int | None, most: int) -> list[
 def best_within(
     task: Task, problem: Compact, layouts: Sequence[Layout], seed: Expansion | None = None, steps: int = 50
 ) -> EndedModels:
-    """Yield the model of the layout that wins; layouts in all features start from the `seed`, if there is one."""
+    """Yield the model of the layout that wins; layouts in all features start from the `seed`, if there is one.
+
+    In a short time mini-batches may lose more than they find, so that the seed itself, in short tables, can win.
+    """
+    seed = None if seed is None or seed.metric is None or seed.metric.factors is None else seed
     entrants, effort = Entrant.all_of(problem, layouts, seed), steps / 50 * batches_for(task.rows.n, STEPS) / STEPS
     for few, left, share in COMPETITION:
         if len(entrants) > left:
@@ -169,6 +180,8 @@ def best_within(
             entrants = sorted(entrants, key=lambda entrant: np.nan_to_num(entrant.error(task), nan=1.0))[:left]
     [best] = entrants[:1]
     best.descend(task, max(int(effort * STEPS), 1), LAST_SECONDS)
+    held = [] if seed is None else Entrant.held(problem, layouts, seed)
+    best = min([best, *held], key=lambda entrant: np.nan_to_num(entrant.error(task), nan=np.inf))
     yield best.model(task), problem.made(best.layout)
     return ended(best.layout.size, [best.layout.size], task.run)
 
