@@ -32,7 +32,8 @@ DATA = ("magic", "a8a", "ijcnn1")
 ROWS, FEWER, TEST_ROWS = 2000, 1000, 5000
 #: vectors of the models of `slant` and its settings there; the budget B of `budget-l1`, its C times B as in the paper, and
 #: the steps before the pruning
-SIZES, FINE = (64, 256), {"eta": 0.25, "eps": 1 / 16}
+SIZES = (64, 256)
+FINE: dict[str, Any] = {"eta": 0.25, "eps": 1 / 16}
 BUDGET, BUDGET_COST, STEPS = 256, 10.0, (64, 256, 1024)
 #: the C of the models in the figure
 COSTS = (0.1, 1.0, 10.0)

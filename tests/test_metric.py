@@ -17,7 +17,7 @@ from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import Given, Precision, prepare
 from slimsvm.rows.prediction import TINY_WORK
 from slimsvm.rows.protocol import Meter
-from slimsvm.rows.threads import Crew
+from slimsvm.rows.threads import ThreadPool
 from slimsvm.rows.tiles import tiles_against
 
 N, M, D, Q = 40, 7, 5, 3
@@ -72,7 +72,7 @@ def test_float32_tiles(case, form, columns, float32_always):
     if isinstance(model.kernel, InnerKernel):
         rows = prepare(model.kernel, Given(form(X)), M, np.inf, precision=float32_always)
         settings = {"metric": model.metric, "precision": float32_always}
-        tiles = tiles_against(model.kernel, rows, Given(form(X)), model.points, np.inf, Crew(1), **settings)
+        tiles = tiles_against(model.kernel, rows, Given(form(X)), model.points, np.inf, ThreadPool(1), **settings)
         assert tiles.dtype == np.float32
     found = model.on(HostRows(model.kernel, form(X), error=np.inf, precision=float32_always))
     assert_allclose(found, naive(name, X, model), rtol=2e-5, atol=2e-4)
@@ -125,7 +125,7 @@ def test_float32_is_given_up_where_the_metric_spoils_it():
         model = Expansion(RBF(GAMMA), points, coef, np.zeros(1), metric)
         rows = HostRows(model.kernel, X, precision=always)
         assert rows.dtype == np.float32
-        tiles = tiles_against(model.kernel, rows.prepared, rows.given, points, rows.error, rows.crew, metric=metric)
+        tiles = tiles_against(model.kernel, rows.prepared, rows.given, points, rows.error, rows.pool, metric=metric)
         assert tiles.A.values.dtype == np.float64
         there = open_rows(model.kernel, X, device="array_api_strict", precision=always)
         for found in (model.on(rows), model.on(there), model(X)):

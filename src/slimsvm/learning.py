@@ -35,21 +35,19 @@ class Learning:
 
     def check(self, size: int, outputs: int, classes: int) -> None:
         """Raise ValueError unless the state fits a model, and can be learned on from."""
-        counts, numbers = (
-            (self.seen, self.moves, self.budget),
-            (self.lam, self.late, self.epsilon, self.nu or 0.0, self.slack),
-        )
-        tables = [self.coef, *([] if self.weights is None else [self.weights])]
-        known = all(type(count) is int and 0 <= count < 2**32 for count in counts) and isinstance(self.born, Array)
-        known = known and all(isinstance(table, Array) and table.dtype.kind == "f" for table in tables)
-        if not known or not all(isinstance(number, int | float) for number in numbers):
-            raise ValueError("it has a stream of values of other types")
-        weighted = self.weights is None or (self.weights.shape == (classes,) and bool((self.weights > 0).all()))
-        fits = self.coef.shape == (size, outputs) and self.born.shape == (size,) and size <= self.budget
-        born = self.born.dtype.kind in "iu" and bool(((self.born >= 0) & (self.born < 2**32)).all())
-        if not weighted or not fits or not born or not self.budget:
+        weights = np.ones(classes) if self.weights is None else self.weights
+        arrays = (self.coef, self.born, weights)
+        if not all(isinstance(array, Array) for array in arrays) or self.coef.dtype.kind != "f" or weights.dtype.kind != "f":
             raise ValueError("it has the stream of another model")
-        if not np.isfinite([*numbers, *self.coef.ravel()]).all() or min(numbers[:4]) < 0 or self.slack > 0:
+        shapes = [array.shape for array in arrays]
+        counts = (self.seen, self.moves, self.budget, *self.born.tolist())
+        counted = all(isinstance(count, int) and 0 <= count < 2**32 for count in counts)
+        if shapes != [(size, outputs), (size,), (classes,)] or not counted or not 0 < self.budget >= size:
+            raise ValueError("it has the stream of another model")
+        numbers = (self.lam, self.late, self.epsilon, self.nu or 0.0)
+        real = all(isinstance(number, int | float) and 0 <= number < np.inf for number in numbers)
+        real = real and isinstance(self.slack, int | float) and -np.inf < self.slack <= 0
+        if not real or not np.isfinite(self.coef).all() or not (weights > 0).all():
             raise ValueError("it has a stream with numbers that are none of a stream")
         if self.trainer == "rbp":
             self.generator()

@@ -14,7 +14,7 @@ from .budget import PRECISIONS
 from .c_bytes import Room
 from .goals import Goal
 from .goals.classes import OneVsRest
-from .goals.demands import Demands, RowLoss
+from .goals.margin_targets import MarginTargets, RowLoss
 from .kernels import Array, Kernel, Matrix, Precomputed
 from .metric import Metric
 from .pairs import PairCoefficients
@@ -245,8 +245,8 @@ class Holdout:
         return Judgement.of(losses, self.weights, self._class_errors(losses))
 
     def judge_shortfall(self, model: Expansion) -> Judgement:
-        """Return the mean squared distance of outputs from their demands, which is less noisy than a share of errors."""
-        return self.judge_by(self.goal.demands(self.goal.encode(self.labels)), model)
+        """Return the mean squared distance of outputs from their margin targets, less noisy than a share of errors."""
+        return self.judge_by(self.goal.margin_targets(self.goal.encode(self.labels)), model)
 
     def judge_by(self, loss: RowLoss, model: Expansion) -> Judgement:
         """Return the mean of a loss of the validation rows."""
@@ -270,15 +270,15 @@ class Task:
     weights: Array  # (n,), above 0
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
     holdout: Holdout | None = None
-    goal: Goal = field(default_factory=lambda: OneVsRest(2))  # its demands are those of any number of classes
+    goal: Goal = field(default_factory=lambda: OneVsRest(2))  # its margin targets are those of any number of classes
     run: Run = BY_ITSELF  # whom the work on this task tells how far it is, when it must end, and where its states are saved
     room: Room | None = None  # what a limit in bytes allows small models
     full_outputs: Array | None = None  # the full model's outputs on the rows, if they are known
 
     @property
-    def demands(self) -> Demands:
+    def margin_targets(self) -> MarginTargets:
         """The intervals in which a model's outputs should lie, by the labels."""
-        return self.goal.demands(self.targets)
+        return self.goal.margin_targets(self.targets)
 
     @property
     def output_weights(self) -> Array:

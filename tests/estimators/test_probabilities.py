@@ -5,7 +5,7 @@ import pytest
 
 from slimsvm import SlimSVC
 from slimsvm.goals import OneVsRest
-from slimsvm.goals.demands import CrossEntropy
+from slimsvm.goals.margin_targets import CrossEntropy
 
 
 def three_classes(n=300, seed=0):

@@ -15,7 +15,7 @@ from slimsvm.files.datasets import read_data
 from slimsvm.files.decompression import LARGE, MOST_EXPANSION, check_unpacked_size
 from slimsvm.kernels import RBF
 from slimsvm.rows.precision import Prepared
-from slimsvm.rows.threads import Crew
+from slimsvm.rows.threads import ThreadPool
 from slimsvm.rows.tiles import MOST_PLACES, make_tiles
 
 X, y = load_iris(return_X_y=True)
@@ -149,6 +149,6 @@ def test_the_places_of_features_are_limited(features):
         (np.ones(3, np.float32), np.array([0, 5, 9], np.int32), np.arange(4, dtype=np.int32)), shape=(3, features)
     )
     rows = Prepared(X, np.ones(3), None)
-    tiles = make_tiles(RBF(1.0), rows, rows, Crew(1))
+    tiles = make_tiles(RBF(1.0), rows, rows, ThreadPool(1))
     expected = np.where(np.eye(3), 1.0, np.exp(-2.0))
     np.testing.assert_allclose(tiles.matrix(), expected, rtol=1e-5)

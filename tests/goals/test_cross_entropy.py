@@ -7,7 +7,7 @@ from scipy.special import softmax
 from sklearn.metrics import log_loss
 
 from slimsvm.goals import OneVsRest
-from slimsvm.goals.demands import SHARPNESS, CrossEntropy
+from slimsvm.goals.margin_targets import SHARPNESS, CrossEntropy
 
 
 def case(classes, rows=30):

@@ -1,4 +1,4 @@
-"""Regression and novelty: targets, demands, predictions and losses; the decision of every goal is what it decodes by."""
+"""Regression and novelty: targets, margin targets, predictions, losses; the decision of a goal is what it decodes by."""
 
 import numpy as np
 import pytest
@@ -19,9 +19,9 @@ def test_targets_are_the_labels_as_a_column():
 
 
 def test_labels_demand_a_tube():
-    demands = Regression(epsilon=0.25).demands(Y[:, None])
-    np.testing.assert_array_equal(demands.low, Y[:, None] - 0.25)
-    np.testing.assert_array_equal(demands.high, Y[:, None] + 0.25)
+    margin_targets = Regression(epsilon=0.25).margin_targets(Y[:, None])
+    np.testing.assert_array_equal(margin_targets.low, Y[:, None] - 0.25)
+    np.testing.assert_array_equal(margin_targets.high, Y[:, None] + 0.25)
 
 
 def test_a_small_model_follows_the_outputs_themselves():

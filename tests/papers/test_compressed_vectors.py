@@ -62,15 +62,15 @@ def test_it_ends_well_below_its_start_and_where_the_loss_is_flat(rows, classes):
 
 def slopes(loss, model):
     """The derivatives of the loss by points and coefficients."""
-    return loss(loss.rows.inward(model.points), model.coef)[1:]
+    return loss(loss.rows.to_coordinates(model.points), model.coef)[1:]
 
 
 def test_the_loss_is_a_share_of_what_the_bias_alone_has():
     task, full = problem(RBF(1.0), 3)
     moving = OutputLoss(task.rows, full, np.full(task.targets.shape, 3.0))
-    nothing, _, _ = moving(task.rows.inward(full.points[:1]), np.zeros((1, 3)))
+    nothing, _, _ = moving(task.rows.to_coordinates(full.points[:1]), np.zeros((1, 3)))
     assert nothing == pytest.approx(1.0)
-    everything, _, _ = moving(task.rows.inward(full.points), full.coef)
+    everything, _, _ = moving(task.rows.to_coordinates(full.points), full.coef)
     assert everything == pytest.approx(0.0, abs=1e-12)
 
 
@@ -78,7 +78,7 @@ def test_the_loss_is_a_share_of_what_the_bias_alone_has():
 def test_the_gradient_is_that_of_finite_differences(classes):
     task, full = problem(RBF(0.5), classes, weights=np.random.default_rng(0).random)
     moving = OutputLoss(task.rows, full, task.output_weights)
-    Z, coef = task.rows.inward(full.points[:3]), full.coef[:3] + 0.1
+    Z, coef = task.rows.to_coordinates(full.points[:3]), full.coef[:3] + 0.1
     _, by_points, by_coef = moving(Z, coef)
     for place in [(0, 0), (2, 1)]:
         step = np.zeros_like(Z)

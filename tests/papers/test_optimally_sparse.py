@@ -10,11 +10,11 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_moons
 
 from slimsvm import SlimSVC
 from slimsvm.goals import OneVsOne, OneVsRest
-from slimsvm.goals.demands import Demands
+from slimsvm.goals.margin_targets import MarginTargets
 from slimsvm.kernels import RBF, Linear, Poly, Sigmoid
 from slimsvm.limits import Deadline
 from slimsvm.model import Expansion, Holdout, Status, Task
-from slimsvm.papers.optimally_sparse import BIASES, EPSILONS, ETAS, AggressiveSlant, Slant, SlantRun, margin_targets
+from slimsvm.papers.optimally_sparse import BIASES, EPSILONS, ETAS, AggressiveSlant, Slant, SlantRun, least_margins
 from slimsvm.rows.host import HostRows
 from slimsvm.run import Run
 from slimsvm.selection.path import Made
@@ -74,12 +74,12 @@ def test_no_model_on_a_path_is_larger_than_asked(kind, bias, sizes, problem):
 # The plain loops
 
 
-def naive(K, targets, demands, bias, eta, eps, limit, *, aggressive, learned):
+def naive(K, targets, margin_targets, bias, eta, eps, limit, *, aggressive, learned):
     """Sections 4, 6 and 6.1 of the paper word for word, for any number of outputs: everything is computed anew in each
     step. Returns the support set in order, its coefficients and how it ended."""
     support, coef = [], np.zeros(targets.shape)
     while True:
-        unmet = demands - targets * (K @ coef + (0 if learned else bias))
+        unmet = margin_targets - targets * (K @ coef + (0 if learned else bias))
         if aggressive and support:
             here = np.full_like(unmet, -np.inf)
             here[support] = unmet[support]
@@ -99,7 +99,7 @@ def naive(K, targets, demands, bias, eta, eps, limit, *, aggressive, learned):
 
 
 def worst(unmet, targets, learned):
-    """The largest unmet demand, or half the sum of the worst of each side: value, rows, column."""
+    """The largest unmet margin target, or half the sum of the worst of each side: value, rows, column."""
     if not learned:
         row, column = np.argwhere(unmet == unmet.max())[0]
         return unmet.max(), [row], column
@@ -110,7 +110,7 @@ def worst(unmet, targets, learned):
 
 
 def generic_problem(q, seed, kernel, n=60):
-    """Random rows, and a full model of random coefficients, so that no two demands are equal."""
+    """Random rows, and a full model of random coefficients, so that no two margin targets are equal."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     labels = (X + 0.5 * rng.normal(size=(n, 3)))[:, : max(q, 2)].argmax(axis=1)
@@ -136,10 +136,10 @@ def test_a_run_is_that_of_the_plain_loop(kind, bias, q, limit, kernel):
     X, targets, model = generic_problem(q, seed=3, kernel=kernel)
     K = kernel(X, X)
     margins = targets * (K @ model.coef + model.bias)
-    demands = np.where(margins > 0, np.minimum(margins, 1), -np.inf)
+    margin_targets = np.where(margins > 0, np.minimum(margins, 1), -np.inf)
     eta, eps = 0.05, 0.1
     support, coef, status = naive(
-        K, targets, demands, model.bias, eta / K.diagonal().max(), eps, limit,
+        K, targets, margin_targets, model.bias, eta / K.diagonal().max(), eps, limit,
         aggressive=kind is AggressiveSlant, learned=bias == "learned",
     )  # fmt: skip
     task = Task(HostRows(kernel, X), targets, np.ones(X.shape[0]))
@@ -153,7 +153,7 @@ def test_a_run_is_that_of_the_plain_loop(kind, bias, q, limit, kernel):
     if bias == "kept":
         np.testing.assert_array_equal(small.bias, model.bias)
     else:
-        unmet = demands - targets * (K @ coef)
+        unmet = margin_targets - targets * (K @ coef)
         balanced = unmet - targets * small.bias
         above, below = (np.where(targets == sign, balanced, -np.inf).max(axis=0) for sign in (1, -1))
         np.testing.assert_allclose(above, below, rtol=0, atol=1e-9)
@@ -396,7 +396,7 @@ def small_run(bias="kept", columns=2, margins=MARGINS, largest=2.0, clock=None, 
     model = Expansion(Linear(), X, np.zeros((4, columns)), np.array([0.25, -0.5])[:columns])
     chosen = Slant(**({"eta": 0.5, "eps": 0.125} | settings), bias=bias)
     return SlantRun(
-        replace(task, run=Run(deadline=clock or Clock())), Demands.beyond(targets, margins), model, chosen, largest
+        replace(task, run=Run(deadline=clock or Clock())), MarginTargets.beyond(targets, margins), model, chosen, largest
     )
 
 
@@ -405,7 +405,7 @@ def nothing(share):
 
 
 def test_margin_targets_are_those_of_the_demands():
-    np.testing.assert_array_equal(margin_targets(small_run().task, Demands.beyond(TARGETS, MARGINS)), MARGINS)
+    np.testing.assert_array_equal(least_margins(small_run().task, MarginTargets.beyond(TARGETS, MARGINS)), MARGINS)
 
 
 @pytest.mark.parametrize("bias", BIASES)

@@ -54,8 +54,8 @@ def output(model, pair):
 
 def squared_margins(task, full):
     """The loss of a refit: squared distances of a model's outputs from the full model's margins, up to 1."""
-    demands = task.goal.followed(task.targets, full.on(task.rows))
-    return lambda model: float(task.weights @ np.square(demands.residual(model.on(task.rows))).sum(axis=1))
+    margin_targets = task.goal.followed(task.targets, full.on(task.rows))
+    return lambda model: float(task.weights @ np.square(margin_targets.residual(model.on(task.rows))).sum(axis=1))
 
 
 def same(one, other, X, tolerance=1e-6):
@@ -70,7 +70,7 @@ def test_the_loss_of_cvm_is_the_sum_of_those_of_the_pairs(iris, rows):
     followed, weights = (task.rows, task.output_weights) if rows == "all" else (support.rows, support.members)
     joint = OutputLoss(followed, full, weights)
     total, unit = 0.0, float(np.vdot(weights, joint.goals**2))
-    points, slope = joint.rows.inward(small.points), np.zeros(small.points.shape)
+    points, slope = joint.rows.to_coordinates(small.points), np.zeros(small.points.shape)
     for pair in PAIRS:
         alone, model = of_pair(task, full, pair)
         its_rows, its_weights = alone.rows, alone.output_weights
@@ -78,7 +78,7 @@ def test_the_loss_of_cvm_is_the_sum_of_those_of_the_pairs(iris, rows):
             its_rows, its_weights = HostRows(model.kernel, model.points), np.ones(model.coef.shape)
         own = OutputLoss(its_rows, model, its_weights)
         own_unit = float(np.vdot(its_weights, own.goals**2))
-        value, by_points, by_coef = own(its_rows.inward(small.points), small.coef[:, pair : pair + 1])
+        value, by_points, by_coef = own(its_rows.to_coordinates(small.points), small.coef[:, pair : pair + 1])
         total, slope = total + own_unit * value, slope + own_unit * by_points
         np.testing.assert_allclose(
             unit * joint(points, small.coef)[2][:, pair], own_unit * by_coef[:, 0], rtol=1e-5, atol=1e-6
@@ -154,10 +154,10 @@ def test_the_objective_of_slmc_is_the_sum_of_those_of_the_pairs(iris, loss):
     task, full = iris
     small = SLMC(C=5.0, loss=loss, tol=1e-6, max_steps=3).path(task, [5], None).models[-1]
     objective = OBJECTIVES[loss](task, 5.0, 1e-6)
-    value, slope = objective(task.rows.inward(small.points))
+    value, slope = objective(task.rows.to_coordinates(small.points))
     for pair in PAIRS:
         alone, _ = of_pair(task, full, pair)
-        own, Z = OBJECTIVES[loss](alone, 5.0, 1e-6), alone.rows.inward(small.points)
+        own, Z = OBJECTIVES[loss](alone, 5.0, 1e-6), alone.rows.to_coordinates(small.points)
         own_value, own_slope = own(Z)
         found = own.optimum(Z)
         again = Expansion(full.kernel, small.points, found.coef, found.bias)

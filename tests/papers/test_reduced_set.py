@@ -148,10 +148,10 @@ def test_refitted_models_have_the_same_points_and_fewer_unmet_demands(make_task)
     )
     np.testing.assert_array_equal(plain.points, fitted.points)
     margins = task.targets * full(X)
-    demands = np.minimum(margins, 1)[margins > 0]
+    margin_targets = np.minimum(margins, 1)[margins > 0]
 
     def unmet(model):
-        return np.square(np.maximum(0, demands - (task.targets * model(X))[margins > 0])).sum()
+        return np.square(np.maximum(0, margin_targets - (task.targets * model(X))[margins > 0])).sum()
 
     assert unmet(fitted) < unmet(plain)
 

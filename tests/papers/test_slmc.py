@@ -41,7 +41,7 @@ class Span:
         self.rows, self.objective = task.rows, OBJECTIVES[loss](task, C, 1e-9)
 
     def __call__(self, Z):
-        placed = self.rows.inward(Z)
+        placed = self.rows.to_coordinates(Z)
         self.best = self.objective.optimum(placed)
         return self.objective(placed)
 
@@ -111,7 +111,7 @@ def test_the_gradient_is_that_of_differences(kernel, loss, coding):
 @pytest.mark.parametrize("loss", OBJECTIVES)
 def test_the_value_falls_with_every_step(loss):
     task = problem()
-    Z, values = task.rows.inward(start(task, 4)), []
+    Z, values = task.rows.to_coordinates(start(task, 4)), []
     for steps in range(8):
         objective = OBJECTIVES[loss](task, 2.0, 1e-9)
         end = descend(objective, Z, DescentSettings(steps), Deadline()).x if steps else Z

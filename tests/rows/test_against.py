@@ -9,7 +9,7 @@ from slimsvm.kernels import KERNELS, RBF, Precomputed
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.host_matrix import DENSE_VALUES, FEW_POINTS, SMALL_WORK
 from slimsvm.rows.precision import Precision
-from slimsvm.rows.threads import Crew
+from slimsvm.rows.threads import ThreadPool
 
 SMOOTH = [name for name, kind in KERNELS.items() if kind.differentiable]
 
@@ -67,7 +67,7 @@ def test_pullback_is_the_gradient_of_finite_differences(name, q, share, form, ma
         return float((W * (kernel(X, flat.reshape(Z.shape)) @ V)).sum())
 
     slow = approx_fprime(Z.ravel(), value, 1e-6).reshape(Z.shape)
-    for against in (rows.against(Z), rows.moving(rows.inward(Z))):
+    for against in (rows.against(Z), rows.moving(rows.to_coordinates(Z))):
         np.testing.assert_allclose(against.pullback(W, V), slow, rtol=1e-4, atol=1e-4 * np.abs(slow).max())
 
 
@@ -77,9 +77,9 @@ def test_points_that_move_are_evaluated_anew(form):
     for points in (Z, Z[:2] + 1.0, np.vstack([Z, Z - 1.0])):
         weights = np.vstack([V, V])[: points.shape[0]]
         expected = RBF(0.3)(X, points) @ weights
-        np.testing.assert_allclose(moving.move(rows.inward(points), weights), expected, atol=1e-10)
+        np.testing.assert_allclose(moving.move(rows.to_coordinates(points), weights), expected, atol=1e-10)
         np.testing.assert_allclose(moving.times(weights), expected, atol=1e-10)
-        np.testing.assert_allclose(rows.outward(rows.inward(points)), points, atol=1e-12)
+        np.testing.assert_allclose(rows.from_coordinates(rows.to_coordinates(points)), points, atol=1e-12)
 
 
 def test_points_come_and_go(form):
@@ -132,13 +132,13 @@ def test_float32_kernel_values_are_near(form, exact, float32_always):
 
 def test_a_point_far_out_is_worked_on_in_float64_from_then_on():
     rows, X, Z, _, V = made(RBF(0.1), n=500, d=20, m=30, precision=Precision(small_work=0))
-    moving = rows.moving(rows.inward(Z))
+    moving = rows.moving(rows.to_coordinates(Z))
     assert moving.K.dtype == np.float32
     far = Z.copy()
     far[0] += 1e4
-    np.testing.assert_allclose(moving.move(rows.inward(far), V), RBF(0.1)(X, far) @ V, atol=1e-5)
+    np.testing.assert_allclose(moving.move(rows.to_coordinates(far), V), RBF(0.1)(X, far) @ V, atol=1e-5)
     assert moving.K.dtype == np.float64
-    moving.move(rows.inward(Z), V)
+    moving.move(rows.to_coordinates(Z), V)
     assert moving.K.dtype == np.float64
 
 
@@ -157,7 +157,7 @@ def test_sparse_rows_have_the_gradient_of_dense_ones(features, float64_always):
 def test_threads_change_nothing():
     found, n = [], 2 * SMALL_WORK // 30  # several blocks of rows
     for threads in (1, 3):
-        rows, _, Z, W, V = made(RBF(0.3), n=n, m=30, crew=Crew(threads))
+        rows, _, Z, W, V = made(RBF(0.3), n=n, m=30, pool=ThreadPool(threads))
         against = rows.against(Z)
         found.append(
             [against.times(V), against.back(W), against.pullback(W, V), against.curvature(np.arange(n), W[:, 0] ** 2)]

@@ -197,7 +197,7 @@ def test_coordinates_of_the_home(pair):
     if pair.kernel.name == "precomputed":
         return
     points = pair.X[:3]
-    np.testing.assert_allclose(pair.there.outward(pair.there.inward(points)), points, atol=1e-14)
+    np.testing.assert_allclose(pair.there.from_coordinates(pair.there.to_coordinates(points)), points, atol=1e-14)
 
 
 # K(rows, points) on the device
@@ -265,7 +265,7 @@ def test_gradients(pair):
     few = W * (np.arange(N) % 4 == 0)[:, None]
     points = pair.X[:M] + 0.1 * pair.rng.random((M, D))
     fixed = pair.against(points)
-    moving = tuple(rows.moving(rows.inward(points)) for rows in (pair.host, pair.there))
+    moving = tuple(rows.moving(rows.to_coordinates(points)) for rows in (pair.host, pair.there))
     for host, there in (fixed, moving):
         for weights in (W, few, 0 * W):
             pair.same(host.pullback(weights, V), there.pullback(weights, V))
@@ -275,10 +275,10 @@ def test_gradients(pair):
 @pytest.mark.parametrize("name", SMOOTH)
 def test_points_that_move(device, name):
     pair = Pair(device, name)
-    handles = [(rows, rows.moving(rows.inward(pair.points(4)))) for rows in (pair.host, pair.there)]
+    handles = [(rows, rows.moving(rows.to_coordinates(pair.points(4)))) for rows in (pair.host, pair.there)]
     for count in (4, 6, 2):
         points, V = pair.rng.random((count, D)), pair.rng.normal(size=(count, 2))
-        pair.same(*(K.move(rows.inward(points), V) for rows, K in handles))
+        pair.same(*(K.move(rows.to_coordinates(points), V) for rows, K in handles))
         pair.same(*(K.back(np.ones((N, 1))) for _, K in handles))
 
 
@@ -321,10 +321,10 @@ def test_points_far_out_are_float64(device):
     far, V = X[:20] + 3000.0, np.ones((20, 1))
     near = X[:20]
     np.testing.assert_allclose(rows.product(far, V), exact.product(far, V), atol=1e-12)
-    handle = rows.moving(rows.inward(near))
+    handle = rows.moving(rows.to_coordinates(near))
     np.testing.assert_allclose(handle.times(V), exact.product(near, V), atol=1e-4)
-    handle.move(rows.inward(far), V)
-    np.testing.assert_allclose(handle.move(rows.inward(near), V), exact.product(near, V), rtol=0, atol=1e-5)
+    handle.move(rows.to_coordinates(far), V)
+    np.testing.assert_allclose(handle.move(rows.to_coordinates(near), V), exact.product(near, V), rtol=0, atol=1e-5)
     assert handle.dtype == np.float64
     handle = rows.against(near)
     handle.append(far)
@@ -366,7 +366,7 @@ def test_a_device_without_float64():
     with pytest.raises(ValueError, match="too coarse for the laplacian kernel"):
         open_rows(make_kernel("laplacian", gamma=1.0, degree=3, coef0=0.0), X, device=device)
     with pytest.raises(ValueError, match="a point is too far from the rows for float32"):
-        rows.moving(rows.inward(X[:4] + 1e4))
+        rows.moving(rows.to_coordinates(X[:4] + 1e4))
 
 
 @pytest.mark.strict_arrays
@@ -473,7 +473,7 @@ def test_kernel_values_without_memory_for_all_are_evaluated_anew(device, room, m
         lambda K: K.features(V).product(np.eye(2), np.eye(2)),
         lambda K: K.first(4).times(V[:4]),
         lambda K: (K.keep(columns), K.times(V[:3]))[1],
-        lambda K: K.move(K.rows.inward(pair.points(5)), V[:5]),
+        lambda K: K.move(K.rows.to_coordinates(pair.points(5)), V[:5]),
     ):
         expected, found = answer(host), answer(there)
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)

@@ -11,7 +11,7 @@ from slimsvm.kernels import KERNELS, RBF, make_kernel, scaled
 from slimsvm.metric import Metric, takes_widths
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.threads import Crew
+from slimsvm.rows.threads import ThreadPool
 
 SMOOTH = [name for name, kind in KERNELS.items() if kind.differentiable and name != "chi2"]  # chi2 has no metric
 
@@ -45,7 +45,7 @@ class Problem:
         return outputs - self.Y[some]
 
     def found(self, rows):
-        return gradient(rows, rows.inward(self.Z), self.V, self.metric, self.slopes)
+        return gradient(rows, rows.to_coordinates(self.Z), self.V, self.metric, self.slopes)
 
     def expected(self):
         """The gradients by finite differences."""
@@ -108,7 +108,7 @@ def test_parts_of_a_metric_that_are_not_there_are_ones(metric):
 def test_float32_strips_in_threads_add_up_to_the_same_sums(name, form):
     problem = Problem(name, q=1, n=7000, d=40, m=60)
     exact = problem.found(HostRows(problem.kernel, problem.X, error=0.0))
-    several = [problem.found(HostRows(problem.kernel, form(problem.X), crew=Crew(count))) for count in (1, 3)]
+    several = [problem.found(HostRows(problem.kernel, form(problem.X), pool=ThreadPool(count))) for count in (1, 3)]
     check(several[0], (exact.points, exact.coef, exact.log_factors, exact.log_widths), atol=1e-4)
     for name in ("points", "coef", "log_factors", "log_widths"):
         np.testing.assert_array_equal(*(getattr(each, name) for each in several))
@@ -142,7 +142,7 @@ def test_scaled_rows_have_the_gradient_of_the_metric():
     """A factor is the same as a scaled feature: the outputs and the gradient by coefficients agree."""
     problem = Problem("rbf")
     plain = HostRows(RBF(0.4), scaled(problem.X, problem.factors))
-    at = plain.inward(problem.Z * problem.factors)
+    at = plain.to_coordinates(problem.Z * problem.factors)
     other = gradient(plain, at, problem.V, Metric(None, problem.widths), problem.slopes)
     found = problem.found(HostRows(problem.kernel, problem.X))
     np.testing.assert_allclose(found.coef, other.coef, atol=1e-10)

@@ -10,7 +10,7 @@ from slimsvm._core import core
 from slimsvm.kernels import RBF, squared_norms
 from slimsvm.kernels.spec import SPECS
 from slimsvm.rows.precision import Prepared
-from slimsvm.rows.threads import Crew
+from slimsvm.rows.threads import ThreadPool
 from slimsvm.rows.tiles import make_tiles
 
 FLOAT_EPS = float(np.finfo(np.float32).eps)
@@ -536,7 +536,7 @@ def test_lines_of_points_are_filled(dtype):
     X, lines = np.random.default_rng(0).normal(size=(300, 4)), np.zeros((80, 300), dtype)
     kernel, which = RBF(0.5), np.random.default_rng(1).permutation(80)[:70]
     A, B = (Prepared(part.astype(dtype), squared_norms(part), None) for part in (X, X[:70]))
-    tiles = make_tiles(kernel, A, B, Crew(3))
+    tiles = make_tiles(kernel, A, B, ThreadPool(3))
     tiles.fill(lines, which)
     np.testing.assert_array_equal(lines[which], tiles.matrix().T)
     assert not np.delete(lines, which, axis=0).any()

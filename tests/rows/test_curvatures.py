@@ -10,7 +10,7 @@ from slimsvm.rows import curvatures as module
 from slimsvm.rows.curvatures import CompiledCurvatures, RunningCurvatures
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.host_matrix import GaussianSums
-from slimsvm.rows.threads import Crew
+from slimsvm.rows.threads import ThreadPool
 
 
 def plain(K, residual, weights):
@@ -45,7 +45,7 @@ def test_the_compiled_sums_are_the_plain_ones(columns, dtype, kept):
     rng = np.random.default_rng(columns)
     n = 1500  # several parts
     K, weights = rng.random((n, columns + 3)).astype(dtype)[:, :columns], rng.uniform(0.5, 2.0, n)
-    alone, several = (CompiledCurvatures(K, 4, Crew(count), kept_values=kept) for count in (1, 3))
+    alone, several = (CompiledCurvatures(K, 4, ThreadPool(count), kept_values=kept) for count in (1, 3))
     residual = some_residual(rng, (4, n))
     for changed in (0, 2, 300, n, 1, 0):
         residual[:, rng.choice(n, changed, replace=False)] *= rng.choice([0.0, 1.0], changed)
@@ -77,7 +77,7 @@ def lines_of(K):
     return np.hstack([K, K])[:, : K.shape[1]]
 
 
-TEAM = (Crew(3).helpers_for(float("inf"), 2)[0], 2)
+TEAM = (ThreadPool(3).helpers_for(float("inf"), 2)[0], 2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -130,9 +130,9 @@ def test_sums_of_a_gradient_are_the_plain_ones(dtype, form, q, m, d):
     W = some_residual(rng, (n, q)) * (rng.random((n, 1)) < 0.8)
     found = []
     for count in (1, 3):
-        crew = Crew(count)
-        crew.helpers_for = lambda _, *__, plain=crew.helpers_for: plain(float("inf"), 2)
-        found.append(GaussianSums(form(X), lines_of(K), W, V, squares, pulls, crew))
+        pool = ThreadPool(count)
+        pool.helpers_for = lambda _, *__, plain=pool.helpers_for: plain(float("inf"), 2)
+        found.append(GaussianSums(form(X), lines_of(K), W, V, squares, pulls, pool))
     A, P = X.astype(float), K * (W @ V.T)
     wanted = {"of_rows": P.T @ A, "of_norms": P.T @ (A**2 @ squares), "of_ones": P.sum(axis=0)}
     for name, plain_sum in wanted.items():

@@ -130,14 +130,14 @@ def test_hidden_rows_have_the_protocol_and_nothing_else():
     rows, plain = hidden_rows(KERNEL, X), HostRows(KERNEL, X)
     assert isinstance(rows.meter, Meter)
     index = np.arange(3)
-    for handle in (rows.against(X[:3]), rows.moving(rows.inward(X[:3])), rows.against(X[:5]).first(3)):
+    for handle in (rows.against(X[:3]), rows.moving(rows.to_coordinates(X[:3])), rows.against(X[:5]).first(3)):
         np.testing.assert_array_equal(handle.times(np.ones((3, 1))), plain.product(X[:3], np.ones((3, 1))))
         with pytest.raises(AttributeError, match="'K' is not in the protocol KernelMatrix"):
             _ = handle.K
     others = rows.subset(index), rows.of(X[:3]), rows.fetch(index), rows.against(X[:3]).features(np.ones((3, 3)))
     for some in (rows, *others):
         assert some.block(index).shape == (3, 3)
-        for name in ("prepared", "given", "crew", "cache", "X", "matrix", "held"):
+        for name in ("prepared", "given", "pool", "cache", "X", "matrix", "held"):
             with pytest.raises(AttributeError, match=f"{name!r} is not in the protocol Rows"):
                 getattr(some, name)
         with pytest.raises(AttributeError, match="not for others to set"):

@@ -16,7 +16,7 @@ from slimsvm.rows.host import HostRows
 from slimsvm.rows.precision import FLOAT32_ERROR, SMALL_WORK, Given, Precision, float32_error, prepare
 from slimsvm.rows.prediction import kernel_product
 from slimsvm.rows.protocol import Meter
-from slimsvm.rows.threads import Crew, blocks, thread_count
+from slimsvm.rows.threads import ThreadPool, blocks, thread_count
 from slimsvm.rows.tiles import FEW_FEATURES, POSTED, TILE, CompiledTiles, make_tiles
 
 INNER = [name for name in KERNELS if issubclass(KERNELS[name], InnerKernel)]
@@ -219,7 +219,7 @@ def test_every_edge_of_a_tile_is_computed(kernel_name, precision, density, colum
             block = home.block(np.arange(n), np.arange(m))
             np.testing.assert_allclose(block, K[:n, :m], rtol=0, atol=slack(kernel, precision, X))
             if kernel_name in INNER:
-                square = make_tiles(kernel, home.prepared, home.prepared, home.crew).gram()
+                square = make_tiles(kernel, home.prepared, home.prepared, home.pool).gram()
                 np.testing.assert_allclose(square, K[:n, :n], rtol=0, atol=slack(kernel, precision, X))
 
 
@@ -227,7 +227,7 @@ def test_a_strip_has_its_part_of_the_matrix_and_of_the_product(kernel_name, form
     kernel, X, K = made(kernel_name, 70, density=0.5)
     rows = prepare(kernel, Given(form(X)), 70, np.inf, precision=ALWAYS[precision])
     points = rows if kernel_name != "precomputed" else type(rows)(np.arange(70)[:, None], rows.norms, None)
-    tiles, V = make_tiles(kernel, rows, points, Crew(1)), np.random.default_rng(3).normal(size=(70, 3))
+    tiles, V = make_tiles(kernel, rows, points, ThreadPool(1)), np.random.default_rng(3).normal(size=(70, 3))
     part, whole, own = slice(13, 50), np.zeros((70, 3)), np.zeros((37, 3))
     values = np.zeros((37, 70), tiles.dtype)
     tiles.run(part, tiles.weights(V), whole, values)
@@ -256,7 +256,7 @@ def test_rows_without_any_entry_have_inner_products_of_zero():
     X = np.zeros((4, 30))
     X[0, 3] = 1.0
     home = HostRows(Linear(), csr_array(X), error=np.inf, **SINGLE)
-    tiles = make_tiles(home.kernel, home.prepared.take(np.array([1, 2])), home.prepared, home.crew)
+    tiles = make_tiles(home.kernel, home.prepared.take(np.array([1, 2])), home.prepared, home.pool)
     np.testing.assert_array_equal(tiles.matrix(), np.zeros((2, 4)))
 
 
@@ -376,7 +376,7 @@ def test_threads_change_nothing(kernel_name, precision, density, threads):
     for count in (1, 3):
         threads(count)
         home = HostRows(kernel, csr_array(X) if density < 1 else X, error=np.inf, precision=ALWAYS[precision])
-        assert home.crew.count == count
+        assert home.pool.count == count
         answers = [home.product(home.take(some), V), home.block(np.arange(X.shape[0]), some), home.block(some)]
         answers += [home.product_of(some, V, keep=keep) for keep in (True, True, False)]
         answers.append(kernel_product(kernel, csr_array(X) if density < 1 else X, home.take(some), V, Meter()))
@@ -395,7 +395,7 @@ def test_strips_are_all_worked_through_by_any_crew():
             with lock:
                 seen.extend(range(1000)[strip])
 
-        Crew(count).run(work, 1000, 37)
+        ThreadPool(count).run(work, 1000, 37)
         assert sorted(seen) == list(range(1000))
 
 
@@ -404,7 +404,7 @@ def test_an_error_in_a_thread_is_raised_to_the_caller():
         raise KeyError(strip.start)
 
     with pytest.raises(KeyError):
-        Crew(2).run(work, 100, 10)
+        ThreadPool(2).run(work, 100, 10)
 
 
 @pytest.mark.parametrize(("setting", "count"), [("1", 1), ("2", 2), ("64", 8), ("", 8), ("3,1", 3)])
@@ -536,7 +536,7 @@ def test_the_rows_given_are_left_unchanged(kernel_name, make_case, form, precisi
 def test_tiled_matrix_and_product_agree(kernel_name, form, precision):
     kernel, X, _ = made(kernel_name, 30)
     home = HostRows(kernel, form(X), error=np.inf, precision=ALWAYS[precision])
-    tiles = make_tiles(kernel, home.prepared, home._points(np.arange(30)), home.crew)
+    tiles = make_tiles(kernel, home.prepared, home._points(np.arange(30)), home.pool)
     inner, dense = isinstance(kernel, InnerKernel), not home.prepared.sparse and not issparse(home.prepared.values)
     assert isinstance(tiles, CompiledTiles) is (inner or (dense and kernel_name != "precomputed"))
     V = np.random.default_rng(16).normal(size=(30, 3))
@@ -553,7 +553,7 @@ def test_an_error_in_one_thread_ends_the_work_of_all():
         time.sleep(0.02)
 
     with pytest.raises(KeyboardInterrupt):
-        Crew(2).run(work, 1000, 1)
+        ThreadPool(2).run(work, 1000, 1)
     seen = len(started)
     time.sleep(0.02)
     assert seen < 1000
@@ -627,7 +627,9 @@ def test_a_matrix_of_rows_is_symmetric_to_the_last_bit(precision, form, features
     X = np.zeros((1500, features))
     X[:, -40:] = rng.normal(size=(1500, 40)) * (rng.random((1500, 40)) < 0.1)
     rows = HostRows(RBF(0.1), form(X), precision=ALWAYS[precision])
-    grams = [make_tiles(rows.kernel, rows.prepared, rows.prepared, Crew(count), rows.dtype).gram() for count in (1, 3)]
+    grams = [
+        make_tiles(rows.kernel, rows.prepared, rows.prepared, ThreadPool(count), rows.dtype).gram() for count in (1, 3)
+    ]
     np.testing.assert_array_equal(*grams)
     np.testing.assert_array_equal(grams[0], grams[0].T)
     np.testing.assert_allclose(grams[0], RBF(0.1)(X, X), atol=1e-5)

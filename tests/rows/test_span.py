@@ -31,9 +31,9 @@ def test_kernel_values_and_gradients_are_those_with_all_features(name):
     X = made()
     whole, rows = spanned(make_kernel(name, gamma=0.3, degree=3, coef0=0.5), X)
     Z = np.random.default_rng(1).normal(size=(5, 6))
-    points = rows.outward(Z)
+    points = rows.from_coordinates(Z)
     assert points.shape == (5, 40)
-    np.testing.assert_allclose(rows.inward(points), Z, atol=1e-12)
+    np.testing.assert_allclose(rows.to_coordinates(points), Z, atol=1e-12)
     V, W = np.random.default_rng(2).normal(size=(5, 2)), np.random.default_rng(3).normal(size=(60, 2))
     narrow, wide = rows.moving(Z), whole.moving(points)
     np.testing.assert_allclose(narrow.times(V), wide.times(V), atol=1e-12)
@@ -60,14 +60,14 @@ def test_points_are_included():
     points = np.random.default_rng(6).normal(size=(2, 40))
     wider = rows.including(points)
     assert wider.d == rows.d + 2
-    np.testing.assert_allclose(wider.outward(wider.inward(points)), points, atol=1e-12)
+    np.testing.assert_allclose(wider.from_coordinates(wider.to_coordinates(points)), points, atol=1e-12)
 
 
 def test_a_span_widened_downhill_has_the_gradient():
     whole, rows = spanned(RBF(0.3), made())
     Z, V = np.random.default_rng(1).normal(size=(5, 6)), np.random.default_rng(2).normal(size=(5, 2))
     slopes = np.random.default_rng(3).normal(size=(60, 2))
-    gradient = whole.moving(rows.outward(Z)).pullback(slopes, V)
+    gradient = whole.moving(rows.from_coordinates(Z)).pullback(slopes, V)
     wider = rows.widened_downhill(Z, slopes, V, 5)
     np.testing.assert_allclose(gradient @ wider.basis @ wider.basis.T, gradient, atol=1e-10)
 
@@ -95,9 +95,11 @@ def test_rows_near_few_axes_have_their_span_with_exact_kernel_values(form, kerne
     around = X - X.mean(axis=0)
     np.testing.assert_array_less(0.98 * np.square(around).sum(), np.square(around @ rows.basis).sum())
     Z, V = np.random.default_rng(1).normal(size=(5, rows.d)), np.random.default_rng(2).normal(size=(5, 2))
-    np.testing.assert_allclose(rows.moving(Z).times(V), whole.against(rows.outward(Z)).times(V), rtol=1e-9)
+    np.testing.assert_allclose(rows.moving(Z).times(V), whole.against(rows.from_coordinates(Z)).times(V), rtol=1e-9)
     mean = X.mean(axis=0)[None]
-    np.testing.assert_allclose(rows.outward(rows.inward(mean)), mean, atol=1e-6)  # points may be where the rows are
+    np.testing.assert_allclose(
+        rows.from_coordinates(rows.to_coordinates(mean)), mean, atol=1e-6
+    )  # points may be where the rows are
 
 
 def test_fewer_rows_than_features_have_the_same_axes():

@@ -1,4 +1,4 @@
-"""Threads of the host: a limit that is shared and given back, and crews within crews."""
+"""Threads of the host: a limit that is shared and given back, and thread pools within thread pools."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from slimsvm.kernels import RBF
 from slimsvm.rows.host import HostRows
-from slimsvm.rows.threads import Crew, one_blas_thread, thread_count
+from slimsvm.rows.threads import ThreadPool, one_blas_thread, thread_count
 
 
 def blas_threads():
@@ -69,7 +69,7 @@ def test_twelve_threads_that_predict_leave_blas_as_it_was():
 
 
 def test_work_that_is_shared_out_within_a_strip_stays_in_its_thread():
-    crew, seen, lock = Crew(2), [], threading.Lock()
+    pool, seen, lock = ThreadPool(2), [], threading.Lock()
 
     def inner(part):
         with lock:
@@ -77,11 +77,11 @@ def test_work_that_is_shared_out_within_a_strip_stays_in_its_thread():
 
     def outer(_):
         before = threading.get_ident()
-        crew.run(inner, 10, 3)
+        pool.run(inner, 10, 3)
         with lock:
             assert {thread for thread, _ in seen if thread == before}
 
-    crew.run(outer, 4, 1)
+    pool.run(outer, 4, 1)
     assert sum(count for _, count in seen) == 4 * 10
 
 
@@ -106,25 +106,25 @@ def test_limits_on_blas_are_kept_to(monkeypatch):
 
 
 def test_late_helpers_are_not_waited_for():
-    """One helper is in the strips of another crew's work, which ends only after this crew's."""
+    """One helper is in the strips of another thread pool's work, which ends only after this thread pool's."""
     ended, begun = threading.Event(), threading.Event()
 
     def long(_):
         begun.set()
         ended.wait(10)
 
-    first = threading.Thread(target=Crew(2).run, args=(long, 2, 1))
+    first = threading.Thread(target=ThreadPool(2).run, args=(long, 2, 1))
     first.start()
     assert begun.wait(10)
     seen = []
-    Crew(2).run(lambda strip: seen.append(strip.start), 5, 1)
+    ThreadPool(2).run(lambda strip: seen.append(strip.start), 5, 1)
     assert sorted(seen) == [0, 1, 2, 3, 4]
     ended.set()
     first.join(10)
 
 
 def test_errors_of_helpers_are_raised_and_the_team_goes_on():
-    crew, here, came = Crew(4), threading.get_ident(), threading.Event()
+    pool, here, came = ThreadPool(4), threading.get_ident(), threading.Event()
 
     def work(_):
         if threading.get_ident() != here:
@@ -135,14 +135,14 @@ def test_errors_of_helpers_are_raised_and_the_team_goes_on():
     for _ in range(5):
         came.clear()
         with pytest.raises(KeyError):
-            crew.run(work, 8, 1)
+            pool.run(work, 8, 1)
     seen = []
-    crew.run(lambda strip: seen.append(strip.start), 8, 1)
+    pool.run(lambda strip: seen.append(strip.start), 8, 1)
     assert sorted(seen) == list(range(8))
 
 
 def test_an_error_does_not_wait_for_helpers():
-    crew, here, ended, inside = Crew(2), threading.get_ident(), threading.Event(), threading.Event()
+    pool, here, ended, inside = ThreadPool(2), threading.get_ident(), threading.Event(), threading.Event()
 
     def work(_):
         if threading.get_ident() == here:
@@ -152,10 +152,10 @@ def test_an_error_does_not_wait_for_helpers():
         ended.wait(10)
 
     with pytest.raises(KeyboardInterrupt):
-        crew.run(work, 4, 1)
+        pool.run(work, 4, 1)
     assert not ended.is_set()
     seen = []
-    crew.run(lambda strip: seen.append(strip.start), 3, 1)  # while the helper is still at work
+    pool.run(lambda strip: seen.append(strip.start), 3, 1)  # while the helper is still at work
     ended.set()
     assert seen == [0, 1, 2]
 
@@ -163,10 +163,10 @@ def test_an_error_does_not_wait_for_helpers():
 def test_compiled_jobs_have_the_same_bits_with_any_number_of_threads():
     X = np.random.default_rng(0).normal(size=(3000, 20))
     Z, V = X[:1000], X[:1000, :2]  # enough work for several strips and threads
-    wanted = HostRows(RBF(0.5), X, crew=Crew(1)).product(Z, V)
+    wanted = HostRows(RBF(0.5), X, pool=ThreadPool(1)).product(Z, V)
 
     def compare(count):
-        rows = HostRows(RBF(0.5), X, crew=Crew(count))
+        rows = HostRows(RBF(0.5), X, pool=ThreadPool(count))
         same.extend(np.array_equal(rows.product(Z, V), wanted) for _ in range(10))
 
     same = []
@@ -182,7 +182,7 @@ def test_compiled_jobs_have_the_same_bits_with_any_number_of_threads():
 def test_an_interrupt_ends_a_long_product(count):
     """The whole product takes far longer than the timer."""
     X = np.random.default_rng(0).normal(size=(20_000, 60))
-    rows = HostRows(RBF(0.5), X, crew=Crew(count))
+    rows = HostRows(RBF(0.5), X, pool=ThreadPool(count))
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)

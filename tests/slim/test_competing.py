@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import slimsvm
 from slimsvm import SlimSVC, SlimSVR, compress
-from slimsvm.goals.demands import Demands
+from slimsvm.goals.margin_targets import MarginTargets
 from slimsvm.kernels import RBF, Laplacian, Linear
 from slimsvm.limits import Deadline
 from slimsvm.metric import Metric
@@ -26,7 +26,7 @@ def problem(kernel, outputs, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, 3))
     targets = np.sign(np.column_stack([X[:, 0] * X[:, 1], X[:, 2] - X[:, 0]])[:, :outputs])
-    loss = ProjectedLoss(open_rows(kernel, X), Demands.beyond(targets, 1.0), rng.uniform(0.5, 2, 60), 0.1)
+    loss = ProjectedLoss(open_rows(kernel, X), MarginTargets.beyond(targets, 1.0), rng.uniform(0.5, 2, 60), 0.1)
     return loss, rng.normal(size=(5, 3)), np.exp(0.3 * rng.normal(size=3)), np.exp(0.3 * rng.normal(size=5))
 
 
@@ -54,13 +54,13 @@ def test_a_descent_reaches_what_an_independent_solver_does():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     y = np.sign(X[:, 0])[:, None]
-    loss = LearnedLoss(open_rows(RBF(0.5), X), Demands.beyond(y, 1.0), np.ones(40), np.ones(2), "both", decay=0.5)
-    start = Parameters(loss.rows.inward(X[:2]), np.zeros((3, 1)), np.zeros(2), np.zeros(2))
+    loss = LearnedLoss(open_rows(RBF(0.5), X), MarginTargets.beyond(y, 1.0), np.ones(40), np.ones(2), "both", decay=0.5)
+    start = Parameters(loss.rows.to_coordinates(X[:2]), np.zeros((3, 1)), np.zeros(2), np.zeros(2))
     found = loss.descended(start, 500, Deadline(None), 40)
 
     def total(x):
         points, theta, factors, widths = x[:4].reshape(2, 2), x[4:7], x[7:9], x[9:]
-        distances = np.square(np.exp(factors) * (loss.rows.inward(X)[:, None] - points)).sum(axis=2)
+        distances = np.square(np.exp(factors) * (loss.rows.to_coordinates(X)[:, None] - points)).sum(axis=2)
         outputs = np.exp(-0.5 * np.exp(widths) * distances) @ theta[1:] + theta[0]
         short = np.maximum(1 - y[:, 0] * outputs, 0)
         return short @ short + 0.5 * theta[1:] @ theta[1:] + loss.pull * (factors @ factors + widths @ widths)

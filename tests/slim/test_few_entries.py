@@ -89,7 +89,7 @@ def test_slopes_are_those_of_the_kernel(kernel):
     rows = HostRows(kernel, X)
     points = csr_array(0.7 * X[:5])
     span = in_no_span(rows).including(points)
-    placed = span.inward(points)
+    placed = span.to_coordinates(points)
     inner, step = X.toarray() @ points.toarray().T, 1e-6
     a, b = (np.square(each.toarray()).sum(axis=1) for each in (X, points))
     high, low = (kernel.tail(inner + sign * step, a, b) for sign in (1, -1))
@@ -109,7 +109,7 @@ def test_outputs_change_by_no_more_than_allowed(change):
     rows, model = HostRows(RBF(0.2), X), model_on(X)
     outputs = model(X)
     span = in_no_span(rows).including(model.points)
-    sums = span.slope_products(span.inward(model.points))
+    sums = span.slope_products(span.to_coordinates(model.points))
     found = with_few_entries(rows, model, sums, outputs, change, Deadline(None))
     assert issparse(found.points)
     assert found.points.nnz < np.count_nonzero(model.points)

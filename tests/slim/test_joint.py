@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from slimsvm import SlimSVC, SlimSVR
-from slimsvm.goals.demands import CrossEntropy, Demands
+from slimsvm.goals.margin_targets import CrossEntropy, MarginTargets
 from slimsvm.kernels import RBF
 from slimsvm.model import Task
 from slimsvm.reducers import Slim
@@ -23,7 +23,7 @@ def problem(rank, outputs, bits=0, n=80, d=5, device="cpu"):
     rng = np.random.default_rng(0)
     X, group = rng.normal(size=(n, d)), rng.integers(0, 3, n)
     targets = np.where(group[:, None] == np.arange(3), 1.0, -1.0)[:, :outputs]
-    loss = CrossEntropy(targets) if outputs > 1 else Demands.beyond(targets, 1.0)
+    loss = CrossEntropy(targets) if outputs > 1 else MarginTargets.beyond(targets, 1.0)
     task = Task(open_rows(RBF(0.3), X, device=device), targets, rng.uniform(0.5, 2, n))
     joint = Joint(Rows(task, loss), 0.3, rng, bits=bits)
     return task, loss, joint, joint.start(Layout(6, rank), group)

@@ -34,11 +34,11 @@ def moons(make_task):
     return task, SMO(10.0).fit(task).model
 
 
-def one_sided_loss(task, model, demands, decay):
+def one_sided_loss(task, model, margin_targets, decay):
     """What slim makes small, written out."""
     kernel = task.rows.kernel
     outputs = kernel(task.rows.given.rows(), model.points) @ model.coef + model.bias
-    unmet = np.maximum(0, np.maximum(demands.low - outputs, outputs - demands.high))
+    unmet = np.maximum(0, np.maximum(margin_targets.low - outputs, outputs - margin_targets.high))
     size = np.trace(model.coef.T @ kernel(model.points, model.points) @ model.coef)
     return (task.weights[:, None] * unmet**2).sum() + decay * size
 
@@ -47,8 +47,8 @@ def one_sided_loss(task, model, demands, decay):
 def test_loss_falls_with_every_size(moons, target):
     task, full = moons
     path = Slim(target=target, decay=0.1, C=10.0).path(task, SIZES, full)
-    demands = wanted(task, full if target == "slant" else None)
-    losses = [one_sided_loss(task, model, demands, 0.1 / 10.0) for model in path.models]
+    margin_targets = wanted(task, full if target == "slant" else None)
+    losses = [one_sided_loss(task, model, margin_targets, 0.1 / 10.0) for model in path.models]
     assert path.sizes == SIZES
     assert all(later < earlier for earlier, later in pairwise(losses))
 
@@ -197,8 +197,8 @@ def test_finished_model_fits_all_rows_better(moons, make_task):
     half = make_task(RBF(1.0), task.rows.given.rows()[::2], task.targets[::2])
     step = Slim(C=10.0, target="slant").path(half, [4], full).steps[0]
     small = Slim(C=10.0).finished(task, step, full)
-    demands = wanted(task, full)
-    assert one_sided_loss(task, small, demands, 0.01) < one_sided_loss(task, step.model, demands, 0.01)
+    margin_targets = wanted(task, full)
+    assert one_sided_loss(task, small, margin_targets, 0.01) < one_sided_loss(task, step.model, margin_targets, 0.01)
     assert small.size == step.size
 
 

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import make_classification
 
 from slimsvm import SlimSVC
-from slimsvm.goals.demands import Demands
+from slimsvm.goals.margin_targets import MarginTargets
 from slimsvm.kernels import RBF
 from slimsvm.reducers import Slim
 from slimsvm.rows.host import HostRows
@@ -41,16 +41,16 @@ def test_as_accurate_as_points_that_move_in_all_features(topics):
 def test_directions_are_those_of_partial_least_squares():
     X, y = words()
     rows, signs = HostRows(RBF(1.0), X).spanned(50, 50, 1.0), (2.0 * y - 1)[:, None]
-    span = discriminating_span(rows, Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=1, most=64)
+    span = discriminating_span(rows, MarginTargets.beyond(signs, 1.0), np.ones(300), 0.1, rounds=1, most=64)
     first = X.T @ signs[:, 0]
     np.testing.assert_allclose(np.abs(span.basis[:, 0]), np.abs(first) / np.linalg.norm(first), atol=1e-6)
-    several = discriminating_span(rows, Demands.beyond(signs, 1.0), np.ones(300), 0.1, rounds=5, most=64)
+    several = discriminating_span(rows, MarginTargets.beyond(signs, 1.0), np.ones(300), 0.1, rounds=5, most=64)
     assert several.d == 5
 
 
 def test_no_row_falls_short():
     X, _ = words()
-    anything = Demands(np.full((300, 1), -np.inf), np.full((300, 1), np.inf))
+    anything = MarginTargets(np.full((300, 1), -np.inf), np.full((300, 1), np.inf))
     assert (
         discriminating_span(HostRows(RBF(1.0), X).spanned(50, 50, 1.0), anything, np.ones(300), 0.1, rounds=3, most=9).d
         == 0

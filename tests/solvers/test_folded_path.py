@@ -12,7 +12,7 @@ from slimsvm.kernels import RBF
 from slimsvm.rows.homes import open_rows
 from slimsvm.rows.host import HostRows, MatrixRows
 from slimsvm.rows.protocol import Rows
-from slimsvm.rows.threads import Crew, Spaces
+from slimsvm.rows.threads import Spaces, ThreadPool
 from slimsvm.run import BY_ITSELF
 from slimsvm.solvers.folded_path import FoldedPath, FoldedProblem, FoldedRule, Memory, fold_by_fold
 from slimsvm.solvers.matrix_path import Copies, MatrixProblem, Solved
@@ -31,7 +31,7 @@ class Tight:
 
 
 def in_memory(rows: Rows) -> MatrixRows:
-    return MatrixRows(rows, rows.block(np.arange(rows.n)), Crew())
+    return MatrixRows(rows, rows.block(np.arange(rows.n)), ThreadPool())
 
 
 def data(n: int = 260, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 
 from slimsvm._core import core
-from slimsvm.goals.demands import Demands
+from slimsvm.goals.margin_targets import MarginTargets
 from slimsvm.kernels import Precomputed
 from slimsvm.rows.curvatures import FEW_ROWS, RunningCurvatures
 from slimsvm.rows.host import HostRows
@@ -23,7 +23,7 @@ def handle(K):
 def fitted(K, targets, margin_targets, weights, R=None, settings=NewtonSettings(), **more):  # noqa: B008
     against = handle(K)
     R = tie_ridge(against, weights) if R is None else R
-    return IntervalSquares(Demands.beyond(targets, margin_targets), weights).fit(against, R, settings, **more)
+    return IntervalSquares(MarginTargets.beyond(targets, margin_targets), weights).fit(against, R, settings, **more)
 
 
 def problem(seed, n=80, m=6, q=2):
@@ -56,10 +56,10 @@ def test_two_sided_demands_are_met_as_well_as_can_be(seed):
     K, _, _, weights = problem(seed)
     rng = np.random.default_rng(seed)
     low = rng.normal(size=(80, 2))
-    demands = Demands(low, low + rng.choice([0.0, 0.3], (80, 2)))
+    margin_targets = MarginTargets(low, low + rng.choice([0.0, 0.3], (80, 2)))
     against = handle(K)
     ridge = tie_ridge(against, weights)
-    found = IntervalSquares(demands, weights).fit(against, ridge, EXACT)
+    found = IntervalSquares(margin_targets, weights).fit(against, ridge, EXACT)
 
     def value(theta, low, high):
         outputs = K @ theta[1:] + theta[0]
@@ -67,7 +67,7 @@ def test_two_sided_demands_are_met_as_well_as_can_be(seed):
         return weights @ outside**2 + ridge[0, 0] * theta @ theta
 
     for column in range(2):
-        ours, arguments = found.theta[:, column], (demands.low[:, column], demands.high[:, column])
+        ours, arguments = found.theta[:, column], (margin_targets.low[:, column], margin_targets.high[:, column])
         best = minimize(value, ours, arguments, tol=1e-12)
         assert value(ours, *arguments) <= best.fun * (1 + 1e-8)
 
@@ -80,11 +80,11 @@ def test_the_outputs_are_those_of_the_coefficients_found():
 
 def test_slopes_are_the_derivative_of_the_loss_by_outputs():
     _, targets, margin_targets, weights = problem(2)
-    squares = IntervalSquares(Demands.beyond(targets, margin_targets), weights)
+    squares = IntervalSquares(MarginTargets.beyond(targets, margin_targets), weights)
     outputs = np.random.default_rng(0).normal(size=(80, 2))
 
     def value(outputs):
-        residual = squares.demands.residual(outputs)
+        residual = squares.margin_targets.residual(outputs)
         return (squares.weights @ np.square(residual)).sum()
 
     slopes = squares.slopes(outputs)
@@ -98,7 +98,9 @@ def test_the_first_points_alone_are_fitted_as_if_there_were_no_others():
     K, targets, margin_targets, weights = problem(7)
     R = np.eye(4)
     few = fitted(K[:, :3], targets, margin_targets, weights, R)
-    first = IntervalSquares(Demands.beyond(targets, margin_targets), weights).fit(handle(K).first(3), R, NewtonSettings())
+    first = IntervalSquares(MarginTargets.beyond(targets, margin_targets), weights).fit(
+        handle(K).first(3), R, NewtonSettings()
+    )
     np.testing.assert_array_equal(few.theta, first.theta)
 
 
@@ -147,7 +149,7 @@ def test_with_a_regulariser_the_gradient_is_zero(seed):
 def test_points_that_come_later_and_warm_starts_change_nothing(few_rows):
     """Curvatures that are carried from one fit to the next are those that a new one computes."""
     K, targets, margin_targets, weights, R = squared_problem(4)
-    squares, rows = IntervalSquares(Demands.beyond(targets, margin_targets), weights), HostRows(Precomputed(), K)
+    squares, rows = IntervalSquares(MarginTargets.beyond(targets, margin_targets), weights), HostRows(Precomputed(), K)
     growing, theta = rows.against(np.empty((0, 1), dtype=np.intp)), np.zeros((1, 3))
     curvatures = RunningCurvatures(growing, 3, few_rows=few_rows)
     for size in (0, 1, 2, 5, 10):
@@ -197,7 +199,7 @@ def test_a_step_to_the_minimum_of_a_quadratic_is_the_last(m, steps, steps_taken)
     """Without a row that changes sides nothing is left to gain; of many coefficients the curvature may be a kept one."""
     rng = np.random.default_rng(0)
     K, values, weights, R = rng.random((2 * MANY, m)), rng.normal(size=(2 * MANY, 1)), np.ones(2 * MANY), np.eye(m + 1)
-    squares = IntervalSquares(Demands(values, values), weights)
+    squares = IntervalSquares(MarginTargets(values, values), weights)
     best = squares.fit(handle(K), R, EXACT)
     steps_taken.clear()
     start = best.theta.copy()
@@ -217,9 +219,9 @@ def test_outputs_are_fitted_in_parts_that_are_as_even_as_can_be(over, monkeypatc
 
     monkeypatch.setattr(newton._Run, "__init__", watched)
     most = RunningCurvatures.at_once
-    K, demands, weights, R = many_outputs(np.random.default_rng(0), 20, 2, 2 * most + over)
+    K, margin_targets, weights, R = many_outputs(np.random.default_rng(0), 20, 2, 2 * most + over)
     curvatures = RunningCurvatures(handle(K), 2 * most + over)
-    IntervalSquares(demands, weights).fit(handle(K), R, NewtonSettings(), curvatures=curvatures)
+    IntervalSquares(margin_targets, weights).fit(handle(K), R, NewtonSettings(), curvatures=curvatures)
     sizes = [some.stop - some.start for some in parts]
     assert sum(sizes) == 2 * most + over
     assert len(sizes) == -(-sum(sizes) // most)
@@ -308,24 +310,24 @@ def test_intervals_of_one_point_are_least_squares_in_one_step():
     K, _, _, weights = problem(1)
     values = np.random.default_rng(0).normal(size=(80, 2))
     R = 0.1 * np.eye(7)
-    found = IntervalSquares(Demands(values, values), weights).fit(handle(K), R, NewtonSettings(steps=1))
+    found = IntervalSquares(MarginTargets(values, values), weights).fit(handle(K), R, NewtonSettings(steps=1))
     A = np.column_stack([np.ones(80), K])
     np.testing.assert_allclose(found.theta, np.linalg.solve(A.T * weights @ A + R, A.T * weights @ values), rtol=1e-6)
 
 
 def many_outputs(rng, n, m, q):
-    """Kernel values, demands of labels, weights and a regulariser."""
+    """Kernel values, margin targets of labels, weights and a regulariser."""
     K = rng.uniform(size=(n, m))
-    demands = Demands.beyond(rng.choice([-1.0, 1.0], size=(n, q)), 1.0)
-    return K, demands, rng.uniform(0.5, 2.0, n), 0.1 * np.eye(m + 1)
+    margin_targets = MarginTargets.beyond(rng.choice([-1.0, 1.0], size=(n, q)), 1.0)
+    return K, margin_targets, rng.uniform(0.5, 2.0, n), 0.1 * np.eye(m + 1)
 
 
 @pytest.mark.parametrize("q", [17, 33])
 def test_outputs_that_are_fitted_side_by_side_are_fitted_as_if_alone(q):
-    K, demands, weights, R = many_outputs(np.random.default_rng(0), 60, 5, q)
-    together = IntervalSquares(demands, weights).fit(handle(K), R, NewtonSettings(precision=1e-12))
+    K, margin_targets, weights, R = many_outputs(np.random.default_rng(0), 60, 5, q)
+    together = IntervalSquares(margin_targets, weights).fit(handle(K), R, NewtonSettings(precision=1e-12))
     for c in range(q):
-        one = Demands(demands.low[:, [c]], demands.high[:, [c]])
+        one = MarginTargets(margin_targets.low[:, [c]], margin_targets.high[:, [c]])
         alone = IntervalSquares(one, weights).fit(handle(K), R, NewtonSettings(precision=1e-12))
         np.testing.assert_allclose(together.theta[:, [c]], alone.theta, atol=1e-8)
         np.testing.assert_allclose(together.outputs[:, [c]], alone.outputs, atol=1e-8)
@@ -333,8 +335,8 @@ def test_outputs_that_are_fitted_side_by_side_are_fitted_as_if_alone(q):
 
 def test_steps_with_kept_factors_end_at_the_same_minimum():
     rng = np.random.default_rng(1)
-    K, demands, weights, R = many_outputs(rng, 400, MANY, 3)
-    problem, factors, settings = IntervalSquares(demands, weights), KeptFactors(), NewtonSettings(precision=1e-10)
+    K, margin_targets, weights, R = many_outputs(rng, 400, MANY, 3)
+    problem, factors, settings = IntervalSquares(margin_targets, weights), KeptFactors(), NewtonSettings(precision=1e-10)
     first = problem.fit(handle(K), R, settings, factors=factors)
     assert set(factors.factors) == {0, 1, 2}
     moved = handle(K + 0.01 * rng.normal(size=K.shape))
@@ -344,9 +346,9 @@ def test_steps_with_kept_factors_end_at_the_same_minimum():
 
 
 def test_few_coefficients_keep_no_factor():
-    K, demands, weights, R = many_outputs(np.random.default_rng(2), 50, 4, 2)
+    K, margin_targets, weights, R = many_outputs(np.random.default_rng(2), 50, 4, 2)
     factors = KeptFactors()
-    IntervalSquares(demands, weights).fit(handle(K), R, NewtonSettings(), factors=factors)
+    IntervalSquares(margin_targets, weights).fit(handle(K), R, NewtonSettings(), factors=factors)
     assert not factors.factors
 
 

@@ -5,11 +5,11 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.sparse import csr_array
 
-from slimsvm.goals.demands import Demands
+from slimsvm.goals.margin_targets import MarginTargets
 from slimsvm.kernels import KERNELS, make_kernel
 from slimsvm.rows.host import HostRows
 from slimsvm.rows.host_matrix import BLOCK_VALUES
-from slimsvm.rows.threads import Crew
+from slimsvm.rows.threads import ThreadPool
 from slimsvm.solvers import projection
 from slimsvm.solvers.newton import RIDGE, NewtonSettings
 from slimsvm.solvers.projection import ProjectedLoss
@@ -41,7 +41,7 @@ class Problem:
 
     def loss(self, form=np.asarray, newton=TO_ROUNDING, **settings):
         rows = HostRows(self.kernel, form(self.X), **settings)
-        return ProjectedLoss(rows, Demands.beyond(self.targets, self.margin_targets), self.weights, 0.7, newton)
+        return ProjectedLoss(rows, MarginTargets.beyond(self.targets, self.margin_targets), self.weights, 0.7, newton)
 
     def value(self, theta, points, ridge):
         """The sum that coefficients are to make least, written out."""
@@ -56,7 +56,7 @@ class Problem:
 def exact(loss, points):
     """L with coefficients that are found to rounding, from 0 on."""
     loss.theta = loss.theta[:1] * 0
-    return loss.settle(loss.rows.inward(points)).loss
+    return loss.settle(loss.rows.to_coordinates(points)).loss
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -76,7 +76,7 @@ def test_gradient_is_that_of_finite_differences(kernel, q):
     problem = Problem(kernel, q=q, m=2)  # fewer than features: the linear kernel has all its span otherwise
     loss = problem.loss()
     exact(loss, problem.points)
-    _, gradient = loss(loss.rows.inward(problem.points))
+    _, gradient = loss(loss.rows.to_coordinates(problem.points))
     slow = approx_fprime(problem.points.ravel(), lambda x: exact(problem.loss(), x.reshape(2, 3)), 1e-6)
     np.testing.assert_allclose(gradient.ravel(), slow, rtol=1e-3, atol=2e-3 * np.abs(slow).max())
 
@@ -84,8 +84,8 @@ def test_gradient_is_that_of_finite_differences(kernel, q):
 def test_sparse_rows_give_what_dense_rows_give():
     problem = Problem()
     dense, sparse = problem.loss(), problem.loss(csr_array)
-    value, gradient = dense(dense.rows.inward(problem.points))
-    value_too, gradient_too = sparse(sparse.rows.inward(problem.points))
+    value, gradient = dense(dense.rows.to_coordinates(problem.points))
+    value_too, gradient_too = sparse(sparse.rows.to_coordinates(problem.points))
     assert value == pytest.approx(value_too, rel=1e-9)
     np.testing.assert_allclose(gradient, gradient_too, atol=1e-8)
 
@@ -95,8 +95,8 @@ def test_threads_change_nothing():
     found = []
     for threads in (1, 3):
         loss = problem.loss()
-        loss.rows.crew = Crew(threads)
-        found.append(loss(loss.rows.inward(problem.points)))
+        loss.rows.pool = ThreadPool(threads)
+        found.append(loss(loss.rows.to_coordinates(problem.points)))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-14)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
 
@@ -105,11 +105,11 @@ def test_float32_is_as_good_as_it_can_be(float32_always):
     problem = Problem(n=400)
     loss = problem.loss(precision=float32_always)
     assert loss.rows.dtype == np.float32
-    points = loss.rows.inward(problem.points)
+    points = loss.rows.to_coordinates(problem.points)
     value, gradient = loss(points)
     plain = problem.loss(error=0.0)
     assert plain.rows.dtype == np.float64
-    exactly, slope = plain(plain.rows.inward(problem.points))
+    exactly, slope = plain(plain.rows.to_coordinates(problem.points))
     assert value == pytest.approx(exactly, rel=1e-5)
     np.testing.assert_allclose(gradient, slope, atol=1e-3 * np.abs(slope).max())
 
@@ -117,7 +117,7 @@ def test_float32_is_as_good_as_it_can_be(float32_always):
 def test_new_points_begin_with_coefficients_of_zero_and_kept_ones_go_on():
     problem = Problem()
     loss = problem.loss()
-    loss.settle(loss.rows.inward(problem.points[:2]))
+    loss.settle(loss.rows.to_coordinates(problem.points[:2]))
     before = loss.theta.copy()
     grown = projection._resized(before, 5)
     np.testing.assert_array_equal(grown[:3], before)
@@ -129,5 +129,5 @@ def test_every_evaluation_is_counted():
     problem = Problem()
     problem.margin_targets[:] = 2.0  # all rows fall short, and all have a part in the gradient
     loss = problem.loss()
-    loss(loss.rows.inward(problem.points))
+    loss(loss.rows.to_coordinates(problem.points))
     assert loss.rows.meter.evaluations == 2 * (60 * 4 + 4 * 4)

@@ -1,4 +1,4 @@
-"""Refits: demands of a full model or of the labels, and rows drawn where there are too many."""
+"""Refits: margin targets of a full model or of the labels, and rows drawn where there are too many."""
 
 from dataclasses import replace
 
@@ -20,8 +20,8 @@ def problem(make_task):
 
 
 def demanded(task, refit):
-    """The h of demands y f >= h."""
-    return np.where(task.targets > 0, refit.problem.demands.low, -refit.problem.demands.high)
+    """The h of margin targets y f >= h."""
+    return np.where(task.targets > 0, refit.problem.margin_targets.low, -refit.problem.margin_targets.high)
 
 
 def test_rows_demand_what_the_full_model_gives_them_where_it_is_right(problem):
@@ -44,7 +44,7 @@ def test_a_refit_has_the_best_coefficients_for_the_models_points(problem):
     small = replace(full, points=full.points[:4], coef=full.coef[:4])
     refit = Refit.of(task, full, 4)
     fitted, against = refit(small), task.rows.against(small.points)
-    plain = IntervalSquares(refit.problem.demands, task.weights)
+    plain = IntervalSquares(refit.problem.margin_targets, task.weights)
     best = plain.fit(against, tie_ridge(against, task.weights), NewtonSettings(steps=100, precision=1e-14))
     np.testing.assert_allclose(np.vstack([fitted.bias, fitted.coef]), best.theta, rtol=1e-3)
 
@@ -64,7 +64,7 @@ def test_nested_models_share_kernel_values(problem):
 def test_too_many_rows_are_subsampled(problem):
     task, full = problem
     few = Refit.of(task, full, 4, values=100)
-    assert few.rows.n == few.problem.demands.shape[0] == few.problem.weights.size == 20
+    assert few.rows.n == few.problem.margin_targets.shape[0] == few.problem.weights.size == 20
     assert np.isfinite(few(replace(full, points=full.points[:4], coef=full.coef[:4])).coef).all()
 
 

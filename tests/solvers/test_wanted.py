@@ -21,11 +21,11 @@ def task():
     return Task(HostRows(RBF(0.5), rng.normal(size=(30, 3))), targets, np.ones(30))
 
 
-def margins(task, demands):
-    """The h of demands y f >= h."""
-    assert (np.isfinite(demands.low) <= (task.targets > 0)).all()
-    assert (np.isfinite(demands.high) <= (task.targets < 0)).all()
-    return np.where(task.targets > 0, demands.low, -demands.high)
+def margins(task, margin_targets):
+    """The h of margin targets y f >= h."""
+    assert (np.isfinite(margin_targets.low) <= (task.targets > 0)).all()
+    assert (np.isfinite(margin_targets.high) <= (task.targets < 0)).all()
+    return np.where(task.targets > 0, margin_targets.low, -margin_targets.high)
 
 
 def test_classes_demand_the_margins_of_the_full_model_up_to_one(task):
@@ -55,9 +55,9 @@ def test_a_full_model_that_is_right_nowhere_is_refused(task):
 def test_values_demand_their_tubes_or_the_outputs_of_the_full_model(task):
     targets = np.arange(30.0)[:, None]
     values = replace(task, targets=targets, goal=Regression(epsilon=0.5))
-    demands = wanted(values, None)
-    np.testing.assert_array_equal(demands.high - 0.5, targets)
-    np.testing.assert_array_equal(demands.low + 0.5, targets)
+    margin_targets = wanted(values, None)
+    np.testing.assert_array_equal(margin_targets.high - 0.5, targets)
+    np.testing.assert_array_equal(margin_targets.low + 0.5, targets)
     model = Expansion(RBF(0.5), task.rows.given.rows()[:2], np.ones((2, 1)), np.zeros(1))
     followed = wanted(values, model)
     np.testing.assert_allclose(followed.low, model(task.rows.given.rows()))

@@ -21,7 +21,7 @@ from ..metric import Metric
 from ..rows.host import HostRows
 from ..rows.host_matrix import HostMatrix
 from ..rows.precision import FLOAT32_ERROR, Given, Prepared, copied_rows, float32_error, plain_points, squared_norms
-from ..rows.threads import Crew
+from ..rows.threads import ThreadPool
 from ..rows.tiles import make_tiles
 
 
@@ -129,12 +129,12 @@ def subset(rows: Prepared, index: Array) -> Prepared:
 
 def home(kernel: Kernel, rows: Prepared) -> HostRows:
     """Return the rows of a part in the home of the machine that has them."""
-    return HostRows(kernel, rows.values, cache_mb=0.0, error=np.inf, crew=Crew(), prepared=rows)
+    return HostRows(kernel, rows.values, cache_mb=0.0, error=np.inf, pool=ThreadPool(), prepared=rows)
 
 
 def product(rows: Prepared, kernel: Kernel, values: Array, norms: Array, V: Array) -> Array:
     """Return K(rows, points) @ V for points in the form of tiles."""
-    return make_tiles(kernel, rows, Prepared(values, norms, rows.centre), Crew()).product(V)
+    return make_tiles(kernel, rows, Prepared(values, norms, rows.centre), ThreadPool()).product(V)
 
 
 def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array, metric: Metric | None = None) -> Array:
@@ -143,14 +143,14 @@ def product_with(rows: Prepared, kernel: Kernel, points: Matrix, V: Array, metri
         values = rows.values if rows.centre is None else rows.values + rows.centre
         return HostRows(kernel, metric.projected(values), cache_mb=0.0, error=np.inf).product(points, V, metric.within)
     if not isinstance(kernel, InnerKernel):
-        return make_tiles(kernel, rows, plain_points(points, metric), Crew()).product(V)
+        return make_tiles(kernel, rows, plain_points(points, metric), ThreadPool()).product(V)
     there, within = rows.points(points, metric), rows.measured(metric)
     doubtful = (there,) if metric is None else (there, within)
     worst = max(float32_error(kernel, part, metric) for part in doubtful)
     if rows.values.dtype == np.float32 and worst > FLOAT32_ERROR:
         rows = rows.doubled()
         there, within = rows.points(points, metric), rows.measured(metric)
-    return make_tiles(kernel, within, there, Crew()).product(V)
+    return make_tiles(kernel, within, there, ThreadPool()).product(V)
 
 
 def against(rows: Prepared, kernel: Kernel, points: Matrix, *, placed: bool, exact: bool) -> HostMatrix:

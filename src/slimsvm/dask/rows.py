@@ -19,7 +19,7 @@ from ..rows.host import HostRows
 from ..rows.kernel_matrix import KernelMatrix
 from ..rows.precision import FLOAT32_ERROR, USUAL, Precision, Prepared, fits_float32, rounding_error
 from ..rows.protocol import Meter, Rows
-from ..rows.threads import Crew, one_blas_thread
+from ..rows.threads import ThreadPool, one_blas_thread
 from ..rows.tiles import make_tiles
 from . import parts
 from .partitions import Partitions, locate
@@ -80,7 +80,7 @@ class DaskRows(Rows):
         self.held = self._prepared()
         self.places = [np.arange(*ends) for ends in pairwise(X.offsets)]
         self.in_order = index is None  # whether rows have the order of the parts
-        self.crew = Crew()
+        self.pool = ThreadPool()
         self.near: tuple[Array, Array, Array] | None = None  # numbers, values and norms of the rows fetched last
         if index is not None:
             self.held, self.places = self._chosen(index)
@@ -160,7 +160,7 @@ class DaskRows(Rows):
         A = Prepared(*self._fetched(index), self.centre)
         B = A if columns is index else Prepared(*self._fetched(columns), self.centre)
         with one_blas_thread():  # idle threads of BLAS turn round for a tenth of a second, on cores that workers may need
-            return make_tiles(self.kernel, A, B, self.crew).matrix(out)
+            return make_tiles(self.kernel, A, B, self.pool).matrix(out)
 
     def _fetched(self, index: Array) -> tuple[Array, Array]:
         """Return some rows in the form of tiles, and their squared norms; rows of the last call are not fetched again."""
@@ -238,7 +238,7 @@ class DaskRows(Rows):
 
     def against(self, points: Matrix, *, exact: bool = True) -> DaskMatrix:
         """Return a handle on K(rows, points)."""
-        return DaskMatrix(self, self.inward(points), exact=exact)
+        return DaskMatrix(self, self.to_coordinates(points), exact=exact)
 
     def moving(self, placed: Array, *, exact: bool = False) -> DaskMatrix:
         """Return a handle on K between the rows and points that move."""
@@ -273,12 +273,12 @@ class LocalRows(HostRows):
         return self.kernel.points(self.source[self.index[index]], self.ids[index])
 
     def mean(self, index: Array) -> Array:
-        return self.outward(self.prepared.values[index].mean(axis=0, dtype=np.float64)[None])
+        return self.from_coordinates(self.prepared.values[index].mean(axis=0, dtype=np.float64)[None])
 
     def means(
         self, index: Array, count: int, rng: np.random.Generator, *, rounds: int, weights: Array | None = None
     ) -> Array:
-        return means(self.outward(self.prepared.values[index].astype(np.float64)), count, rounds, rng, weights)
+        return means(self.from_coordinates(self.prepared.values[index].astype(np.float64)), count, rounds, rng, weights)
 
     def subset(self, index: Array) -> LocalRows:
         part = super().subset(index)
@@ -311,7 +311,7 @@ class DaskMatrix(KernelMatrix):
         self.held = self.rows.source.submitted(self.held, parts.changed, method, argument)
 
     def append(self, points: Matrix) -> None:
-        placed = self.rows.inward(points)
+        placed = self.rows.to_coordinates(points)
         self.rows.meter.add(self.rows.n * placed.shape[0])
         self._changed(np.vstack([self.points, placed]), "append", placed)
 

@@ -17,7 +17,7 @@ from ..pairs import PairCoefficients, PairTargets, pairs_of
 from ..rows.homes import open_rows
 from ..rows.host import MatrixRows
 from ..rows.protocol import Meter, Rows
-from ..rows.threads import Crew, Spaces, blocks, thread_count
+from ..rows.threads import Spaces, ThreadPool, blocks, thread_count
 from ..run import Run, silent
 from ..solvers.folded_path import FoldedPath, FoldedProblem, Memory, fold_by_fold
 from ..solvers.matrix_path import Copies, MatrixProblem, Solved, solutions
@@ -134,7 +134,7 @@ class Solver:
             y, linear = np.repeat([1.0, -1.0], n), np.concatenate([targets - epsilon, targets + epsilon])
             weights = np.tile(weights, 2)
         if self.K is None or not self.few:
-            once: Any = self.rows if self.K is None else MatrixRows(self.rows, self.K, Crew())
+            once: Any = self.rows if self.K is None else MatrixRows(self.rows, self.K, ThreadPool())
             twice: Any = PairedRows if self.data.goal.real else lambda rows: rows
             problem = FoldedProblem(twice(once), y, linear, weights)
             if not self.shares:
@@ -264,7 +264,7 @@ class Solver:
 
     def values(self, index: Array, columns: Array) -> Array:
         """Return kernel values between some rows."""
-        rows = self.rows if self.K is None else MatrixRows(self.rows, self.K, Crew())
+        rows = self.rows if self.K is None else MatrixRows(self.rows, self.K, ThreadPool())
         return rows.block(index, columns)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from .classes import OneVsOne, OneVsOneDag, OneVsRest
 from .decision import Decision
-from .demands import Array, Demands
+from .margin_targets import Array, MarginTargets
 from .values import Novelty, Regression
 
 
@@ -48,10 +48,10 @@ class Goal(Protocol):
     def encode(self, labels: Array) -> Array:
         """Return the targets (n, q): -1, +1, or 0 where an output does not concern a row; or real values."""
 
-    def demands(self, targets: Array) -> Demands:
+    def margin_targets(self, targets: Array) -> MarginTargets:
         """Return the intervals in which outputs should lie according to the labels."""
 
-    def followed(self, targets: Array, outputs: Array) -> Demands:
+    def followed(self, targets: Array, outputs: Array) -> MarginTargets:
         """Return the intervals in which a small model's outputs should lie according to the full model's outputs."""
 
     def groups(self, targets: Array) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..pairs import PairCoefficients
 from .decision import Decision
-from .demands import Demands
+from .margin_targets import MarginTargets
 
 Array = np.ndarray
 
@@ -28,12 +28,12 @@ class Classification:
     #: what the mean of the losses is
     loss: ClassVar[str] = "the share of misclassified rows"
 
-    def demands(self, targets: Array) -> Demands:
+    def margin_targets(self, targets: Array) -> MarginTargets:
         """Return y f >= 1 for each row and output."""
-        return Demands.beyond(targets, 1.0)
+        return MarginTargets.beyond(targets, 1.0)
 
-    def followed(self, targets: Array, outputs: Array) -> Demands:
-        """Return y f >= h with the full model's margins h = min(1, y f), and no demand for rows that it gets wrong.
+    def followed(self, targets: Array, outputs: Array) -> MarginTargets:
+        """Return y f >= h with the full model's margins h = min(1, y f), and no margin target for rows that it gets wrong.
 
         Raise ValueError where the full model gets every row wrong.
         """
@@ -43,7 +43,7 @@ class Classification:
                 "the full model gets the class of every row wrong, so a small model cannot follow it; check its kernel "
                 "parameters, and that X and y are the rows and labels of its training"
             )
-        return Demands.beyond(targets, np.where(margins > 0, np.minimum(margins, 1.0), -np.inf))
+        return MarginTargets.beyond(targets, np.where(margins > 0, np.minimum(margins, 1.0), -np.inf))
 
     def groups(self, targets: Array) -> Array:
         """Return the class of each row, as a number."""
@@ -93,7 +93,7 @@ class OneVsRest(Classification):
         targets = 2 * probabilities[:, -self.outputs :] - 1
         return np.where(targets == 0, np.finfo(np.float64).eps, targets)
 
-    def demands(self, targets: Array) -> Demands:
+    def margin_targets(self, targets: Array) -> MarginTargets:
         """Return a margin of 1 for targets of -1 and 1, none for 0, and less for those between, of probabilities.
 
         The most probable class should be ahead of the second one by the difference of their probabilities, and others
@@ -106,7 +106,7 @@ class OneVsRest(Classification):
             margins = (targets - np.where(targets == best, second, best)) / 2
         concerned = targets != 0
         low, high = concerned & (margins >= 0), concerned & (margins < 0)
-        return Demands(np.where(low, margins, -np.inf), np.where(high, margins, np.inf))
+        return MarginTargets(np.where(low, margins, -np.inf), np.where(high, margins, np.inf))
 
     def groups(self, targets: Array) -> Array:
         certain = bool(np.isin(np.abs(targets), (0, 1)).all())

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from .decision import Decision
-from .demands import Demands
+from .margin_targets import MarginTargets
 
 Array = np.ndarray
 
@@ -26,7 +26,7 @@ def variance_of(values: Array, weights: Array) -> float | tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Regression:
-    """An output for each target, its predicted value; demands are tubes of radius `epsilon` around the targets.
+    """An output for each target, its predicted value; margin targets are tubes of radius `epsilon` around the targets.
 
     A row's loss is its squared error divided by `variance`, that of the training targets. The mean loss is then 1 - R^2; of
     several targets it is the mean over them. Labels of several targets are (n, outputs), and `epsilon` and `variance` may
@@ -54,13 +54,13 @@ class Regression:
         """Return the targets (n, q)."""
         return np.asarray(labels, dtype=np.float64).reshape(-1, self.outputs)
 
-    def demands(self, targets: Array) -> Demands:
+    def margin_targets(self, targets: Array) -> MarginTargets:
         """Return the tubes around the targets."""
-        return Demands(targets - np.asarray(self.epsilon), targets + np.asarray(self.epsilon))
+        return MarginTargets(targets - np.asarray(self.epsilon), targets + np.asarray(self.epsilon))
 
-    def followed(self, targets: Array, outputs: Array) -> Demands:  # noqa: ARG002
+    def followed(self, targets: Array, outputs: Array) -> MarginTargets:  # noqa: ARG002
         """Return the demand that a small model has the outputs of the full one."""
-        return Demands(outputs, outputs)
+        return MarginTargets(outputs, outputs)
 
     def groups(self, targets: Array) -> Array:
         """Return 0 for each row: there is one group."""

@@ -306,8 +306,8 @@ def moved(start: Expansion, loss: OutputLoss, settings: DescentSettings, deadlin
         value, *slopes = loss(both[:, :d], both[:, d:])
         return value, np.hstack(slopes)
 
-    both = np.hstack([loss.rows.inward(start.points), start.coef])
+    both = np.hstack([loss.rows.to_coordinates(start.points), start.coef])
     end = descend(value_and_gradient, both, settings, deadline)
     if not end.value <= value_and_gradient(both)[0]:  # rounding can make a line search fail
         return start, 0
-    return Expansion(start.kernel, loss.rows.outward(end.x[:, :d]), end.x[:, d:], start.bias), end.steps
+    return Expansion(start.kernel, loss.rows.from_coordinates(end.x[:, :d]), end.x[:, d:], start.bias), end.steps

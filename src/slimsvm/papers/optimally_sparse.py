@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..goals.demands import Demands
+from ..goals.margin_targets import MarginTargets
 from ..kernels import Array
 from ..model import Expansion, Status, Task
 from ..reducers.base import EndedModels, Models, Reducer
@@ -40,9 +40,9 @@ REFIT_ETAS, REFIT_EPSILONS = (4.0**-1,), (2.0**-3, 2.0**-2, 2.0**-1)
 BIASES = ("kept", "learned")
 
 
-def margin_targets(task: Task, demands: Demands) -> Array:
-    """Return the h of demands y f >= h; -inf without a demand."""
-    return np.where(task.targets > 0, demands.low, -demands.high)
+def least_margins(task: Task, margin_targets: MarginTargets) -> Array:
+    """Return the h of margin targets y f >= h; -inf without a margin target."""
+    return np.where(task.targets > 0, margin_targets.low, -margin_targets.high)
 
 
 class SlantRun:
@@ -51,12 +51,14 @@ class SlantRun:
     `found` are its models; each has the points of the one before and more.
     """
 
-    def __init__(self, task: Task, demands: Demands, model: Expansion, settings: Slant, largest: float) -> None:
-        self.task, self.demands, self.settings = task, demands, settings
-        self.targets, self.margin_targets = task.targets, margin_targets(task, demands)
+    def __init__(
+        self, task: Task, margin_targets: MarginTargets, model: Expansion, settings: Slant, largest: float
+    ) -> None:
+        self.task, self.margin_targets, self.settings = task, margin_targets, settings
+        self.targets, self.least_margins = task.targets, least_margins(task, margin_targets)
         self.kept_bias = model.bias
         # the bias can be balanced only if every output has margin targets on both sides
-        both_sides = all((np.isfinite(self.margin_targets) & (task.targets == sign)).any(axis=0).all() for sign in (-1, 1))
+        both_sides = all((np.isfinite(self.least_margins) & (task.targets == sign)).any(axis=0).all() for sign in (-1, 1))
         self.learned = settings.bias == "learned" and both_sides
         # added to shortfalls, they select those of positives and those of negatives
         self.sides = np.stack([np.where(task.targets == sign, 0.0, -np.inf) for sign in (1, -1)])
@@ -109,7 +111,7 @@ class SlantRun:
     def shortfall(self, rows: Array | slice, values: Array) -> Array:
         """Return h - y (w~ + b) for some rows, with b = 0 while the bias is learned."""
         bias = 0.0 if self.learned else self.kept_bias
-        return self.margin_targets[rows] - self.targets[rows] * (values + bias)
+        return self.least_margins[rows] - self.targets[rows] * (values + bias)
 
     def worst(self, shortfall: Array, sides: Array) -> tuple[float, Array, int]:
         """Return the objective, and the rows and the output of its subgradient."""
@@ -187,13 +189,13 @@ class Slant(Reducer):
     def models(self, task: Task, sizes: Sequence[int], model: Expansion | None) -> EndedModels:
         """Yield models of the given sizes, from one run of each setting."""
         assert model is not None
-        demands = wanted(task, model)
-        highest = margin_targets(task, demands).max()
+        margin_targets = wanted(task, model)
+        highest = least_margins(task, margin_targets).max()
         largest = float(np.abs(task.rows.diagonal()).max()) or 1.0
         grid = list(self._grid(min(1.0, highest) if np.isfinite(highest) else 1.0))
         ending = Status.MAX_ITER
         for number, settings in enumerate(grid):
-            run = self.run_type(task, demands, model, settings, largest)
+            run = self.run_type(task, margin_targets, model, settings, largest)
             status = yield from run.models(sizes, task.run.of(number, len(grid)).report)
             if self.refit and run.found:
                 yield from _refitted(run)
@@ -222,7 +224,7 @@ def _refitted(run: SlantRun) -> Models:
     task, largest = run.task, run.found[-1]
     rows = refit_rows(task, largest.size)
     part = task.part(rows)
-    refit = Refit(part.rows, IntervalSquares(run.demands[rows], part.weights))
+    refit = Refit(part.rows, IntervalSquares(run.margin_targets[rows], part.weights))
     for small in refit.nested([largest] if task.run.over else run.found):
         yield small, Made(run.words, refit=True)
         if task.run.over and small.size < largest.size:

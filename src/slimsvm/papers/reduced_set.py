@@ -62,7 +62,7 @@ class FeatureVector:
         The function is valid until the next call.
         """
         against = self._against
-        against.move(self.rows.inward(Z), np.empty((Z.shape[0], 0)))
+        against.move(self.rows.to_coordinates(Z), np.empty((Z.shape[0], 0)))
         if not self.points.shape[0]:
             return against.back(self.A), lambda V: against.pullback(self.A, V)
         own = self.rows.among(self.points, Z)

@@ -82,12 +82,15 @@ class SLMC(Reducer):
             if Z.size and task.run.over:
                 return
             objective = OBJECTIVES[self.loss](task, self.C, self.tol)
-            Z = np.vstack([Z, rows.inward(rows.take(drawn(dual, size - Z.shape[0], task.rng)))])
+            Z = np.vstack([Z, rows.to_coordinates(rows.take(drawn(dual, size - Z.shape[0], task.rng)))])
             if self.max_steps:
                 Z = descend(objective, Z, DescentSettings(self.max_steps), task.run.deadline).x
             found = objective.optimum(Z)
             dual = found.dual
-            yield Expansion(rows.kernel, rows.outward(Z), found.coef, found.bias), f"C={self.C:g}, loss={self.loss}"
+            yield (
+                Expansion(rows.kernel, rows.from_coordinates(Z), found.coef, found.bias),
+                f"C={self.C:g}, loss={self.loss}",
+            )
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class SquaredHinge:
 
     def __init__(self, task: Task, C: float, tol: float) -> None:
         self.C = C
-        self.loss = ProjectedLoss(task.rows, task.demands, task.weights, 1 / C, EXACT, TIE_RIDGE)
+        self.loss = ProjectedLoss(task.rows, task.margin_targets, task.weights, 1 / C, EXACT, TIE_RIDGE)
 
     def __call__(self, Z: Array) -> tuple[float, Array]:
         """Return W(Z) and dW/dZ."""

@@ -54,7 +54,7 @@ class MetricPoints:
 
 def metric_product(rows: ArrayRows, points: Matrix, V: Array, metric: Metric) -> Array:
     """Return K(rows, points) @ V in a metric; in float64 where float32 is too coarse for the metric."""
-    on, kernel, placed = rows.backend, rows.kernel, rows.inward(points)
+    on, kernel, placed = rows.backend, rows.kernel, rows.to_coordinates(points)
     held, there = rows.held, MetricPoints.of(on, kernel, placed, metric, rows.held.dtype)
     if held.dtype == FLOAT32 and isinstance(kernel, InnerKernel):
         radius = max(_radius(rows, held, there), there.radius)

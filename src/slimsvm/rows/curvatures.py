@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core import core
 from ..kernels import Array
-from .threads import ALONE, Crew
+from .threads import ALONE, ThreadPool
 
 if TYPE_CHECKING:
     from .kernel_matrix import KernelMatrix
@@ -154,8 +154,8 @@ class CompiledCurvatures:
 
     at_once = 1 << 10  # threads share the rows
 
-    def __init__(self, K: Array, count: int, crew: Crew = ALONE, *, kept_values: int = KEPT_VALUES) -> None:
-        self.K, self.crew = K, crew
+    def __init__(self, K: Array, count: int, pool: ThreadPool = ALONE, *, kept_values: int = KEPT_VALUES) -> None:
+        self.K, self.pool = K, pool
         self.kept = self._begun(count) if count * (K.shape[1] + 1) ** 2 <= kept_values else None
 
     def _begun(self, count: int) -> tuple[Array, Array, Array]:
@@ -173,7 +173,7 @@ class CompiledCurvatures:
         (n, m), q = self.K.shape, outputs.size
         state, places = (self.kept, outputs) if self.kept else (self._begun(q), np.arange(q))
         space = np.empty((q, n), np.intp), np.empty((2, q), np.intp)
-        helpers = self.crew.helpers_for(n * q * m * (m + 1) // 8)
+        helpers = self.pool.helpers_for(n * q * m * (m + 1) // 8)
         core.update_curvatures(self.K, weights, places, residual, *state, *space, *helpers)
         return state[2], places
 
@@ -193,7 +193,7 @@ class CompiledCurvatures:
             JITTER,
             MORE,
             found,
-            *self.crew.helpers_for(places.size * size**3 // 6, places.size - 1),
+            *self.pool.helpers_for(places.size * size**3 // 6, places.size - 1),
         ):
             raise not_finite()
         return [HostFactor(each) for each in found]

@@ -28,7 +28,7 @@ from .precision import (
     value_dtype,
 )
 from .protocol import Meter, OnDemand, PairsOnDemand, Rows
-from .threads import READ_COST, Crew, blocks
+from .threads import READ_COST, ThreadPool, blocks
 from .tiles import Tiles, make_tiles, tiles_against
 
 if TYPE_CHECKING:
@@ -119,13 +119,13 @@ class HostRows(GivenRows):
         ids: Array | None = None,
         *,
         index: Array | None = None,
-        crew: Crew | None = None,
+        pool: ThreadPool | None = None,
         prepared: Prepared | None = None,
         precision: Precision = USUAL,
     ) -> None:
         super().__init__(kernel, Given(X, index), meter, cache_mb, error, ids, precision)
-        self.crew = crew or Crew()
-        made = prepared or prepare(kernel, self.given, self.n, error, precision=precision, crew=self.crew)
+        self.pool = pool or ThreadPool()
+        made = prepared or prepare(kernel, self.given, self.n, error, precision=precision, pool=self.pool)
         self.prepared, self.dtype = made, value_dtype(kernel, made, self.n, error, precision)
         self.boxes = LazyBoxes(kernel, error)
 
@@ -185,11 +185,11 @@ class HostRows(GivenRows):
         if isinstance(self.kernel, Precomputed):
             return self.subset(self._places(points))
         error, cache_mb = 0.0 if exact else self.error, self.cache_mb if cache else 0.0
-        return HostRows(self.kernel, points, self.meter, cache_mb, error, crew=self.crew, precision=self.precision)
+        return HostRows(self.kernel, points, self.meter, cache_mb, error, pool=self.pool, precision=self.precision)
 
     def fetch(self, index: Array) -> HostRows:
         chosen = self.given.take(index)
-        return HostRows(self.kernel, chosen.rows(), self.meter, 0.0, 0.0, self.ids[index], crew=self.crew)
+        return HostRows(self.kernel, chosen.rows(), self.meter, 0.0, 0.0, self.ids[index], pool=self.pool)
 
     # Kernel values.
 
@@ -205,15 +205,15 @@ class HostRows(GivenRows):
     def tiles(self, points: Matrix, metric: Metric | None = None) -> Tiles:
         """Return the tiles between the rows and any points."""
         rows, precision = self.prepared, self.precision
-        return tiles_against(self.kernel, rows, self.given, points, self.error, self.crew, self.dtype, metric, precision)
+        return tiles_against(self.kernel, rows, self.given, points, self.error, self.pool, self.dtype, metric, precision)
 
     def block(self, index: Array, columns: Array | None = None, *, out: Array | None = None) -> Array:
         self.meter.add(index.size * (index if columns is None else columns).size)
         rows = self.prepared.take(index)
         if columns is None and isinstance(self.kernel, InnerKernel):
-            return make_tiles(self.kernel, rows, rows, self.crew, self.dtype).gram(out)
+            return make_tiles(self.kernel, rows, rows, self.pool, self.dtype).gram(out)
         points = self._points(index if columns is None else columns)
-        return make_tiles(self.kernel, rows, points, self.crew, self.dtype).matrix(out)
+        return make_tiles(self.kernel, rows, points, self.pool, self.dtype).matrix(out)
 
     def on_demand(self) -> OnDemand | None:
         """Return kernel rows that compiled code evaluates, for few dense rows; None for others."""
@@ -231,7 +231,7 @@ class HostRows(GivenRows):
 
     def linear(self, values: Array) -> HostRows:
         """Return rows of other features with the linear kernel, with the meter and threads of these."""
-        return HostRows(Linear(), values, self.meter, self.cache_mb, crew=self.crew, precision=self.precision)
+        return HostRows(Linear(), values, self.meter, self.cache_mb, pool=self.pool, precision=self.precision)
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
 
@@ -239,7 +239,7 @@ class HostRows(GivenRows):
             for number in range(numbers.start, numbers.stop):
                 work(number)
 
-        self.crew.run(each, count, 1)
+        self.pool.run(each, count, 1)
 
     def _points(self, index: Array) -> Prepared:
         if isinstance(self.kernel, InnerKernel):
@@ -259,7 +259,7 @@ class HostRows(GivenRows):
         return self._tiles_of(index).product(V, self.boxes.of(self.prepared, index.size))
 
     def _tiles_of(self, index: Array) -> Tiles:
-        return make_tiles(self.kernel, self.prepared, self._points(index), self.crew, self.dtype)
+        return make_tiles(self.kernel, self.prepared, self._points(index), self.pool, self.dtype)
 
     def _cached_product(self, slots: Array, new: Array, index: Array, V: Array) -> Array:
         """Return the product with the kernel rows in these slots; those that are new are filled first."""
@@ -268,7 +268,7 @@ class HostRows(GivenRows):
         weights = np.ascontiguousarray(V.T, dtype=self.dtype)
         if self.dtype == np.float64:
             return (weights @ self.cache.rows[slots]).T
-        sums, helpers = np.zeros((V.shape[1], self.n)), self.crew.helpers_for(READ_COST * self.n * slots.size)
+        sums, helpers = np.zeros((V.shape[1], self.n)), self.pool.helpers_for(READ_COST * self.n * slots.size)
         for weight, total in zip(weights, sums, strict=True):
             core.sum_rows(self.cache.rows, slots, weight, total, SUM_STRIP, *helpers)
         return sums.T
@@ -290,11 +290,11 @@ class NarrowRows(HostRows):
         self.prepared = Prepared(narrow(whole.prepared.values[:, features]), whole.prepared.norms, None)
         self.cache_mb, self._cache, self.boxes = 0.0, None, self.boxes.anew()
 
-    def inward(self, points: Matrix) -> Array:
+    def to_coordinates(self, points: Matrix) -> Array:
         """Return points reduced to these features."""
-        return super().inward(points if points.shape[1] == self.features.size else points[:, self.features])
+        return super().to_coordinates(points if points.shape[1] == self.features.size else points[:, self.features])
 
-    def outward(self, placed: Array) -> Matrix:
+    def from_coordinates(self, placed: Array) -> Matrix:
         """Return points with all features, as CSR."""
         placed = self.kernel.inside(placed)
         rows, places = np.nonzero(placed)
@@ -315,8 +315,8 @@ class MatrixRows:
     worth_caching = False
     keeps_vectors = False
 
-    def __init__(self, rows: Rows, K: Array, crew: Crew) -> None:
-        self.rows, self.n, self.dtype, self.K, self.crew = rows, rows.n, rows.dtype, K, crew
+    def __init__(self, rows: Rows, K: Array, pool: ThreadPool) -> None:
+        self.rows, self.n, self.dtype, self.K, self.pool = rows, rows.n, rows.dtype, K, pool
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the rows."""
@@ -350,4 +350,4 @@ class MatrixRows:
             for number in range(numbers.start, numbers.stop):
                 work(number)
 
-        self.crew.run(each, count, 1)
+        self.pool.run(each, count, 1)

@@ -16,7 +16,7 @@ from .curvatures import CompiledCurvatures, RunningCurvatures
 from .kernel_matrix import KernelMatrix
 from .precision import Prepared, float32_error, plain_points
 from .protocol import Curvatures
-from .threads import READ_COST, Crew, blocks
+from .threads import READ_COST, ThreadPool, blocks
 from .tiles import Tiles, make_tiles, tiles_against
 
 
@@ -38,7 +38,7 @@ class GaussianSums:
     spread: Array  # (X * X)' P (pulls * scale), (d,)
 
     def __init__(
-        self, values: Matrix, K: Array, W: Array, V: Array, squares: Array, pulls: Array | None, crew: Crew
+        self, values: Matrix, K: Array, W: Array, V: Array, squares: Array, pulls: Array | None, pool: ThreadPool
     ) -> None:
         (m, q), d, dtype = V.shape, values.shape[1], K.dtype
         self.scale = V[:, 0] if q == 1 else np.ones(m)
@@ -55,7 +55,7 @@ class GaussianSums:
             np.ascontiguousarray(squares, dtype),
             None if pulls is None else full[q],
             sums,
-            *crew.helpers_for(K.size * (d + 4 * q)),
+            *pool.helpers_for(K.size * (d + 4 * q)),
         )
         by_point = sums[: m * (d + 2)].reshape(m, d + 2)
         self.of_rows, self.of_norms, self.of_ones = by_point[:, :d], by_point[:, d], by_point[:, d + 1]
@@ -133,17 +133,17 @@ class HostMatrix(KernelMatrix):
         rows = self.rows
         if not self.placed:
             return tiles_against(
-                self.kernel, self.prepared, rows.given, points, rows.error, rows.crew, precision=rows.precision
+                self.kernel, self.prepared, rows.given, points, rows.error, rows.pool, precision=rows.precision
             )
         if not isinstance(self.kernel, InnerKernel):
-            return make_tiles(self.kernel, self.prepared, plain_points(points, metric), rows.crew)
+            return make_tiles(self.kernel, self.prepared, plain_points(points, metric), rows.pool)
         if self.prepared.values.dtype == np.float32:
             held, placed = self._in(metric, points)
             allowed = max(rows.precision.float32_error, float32_error(self.kernel, held, metric))
             if float32_error(self.kernel, placed, metric) <= allowed:
-                return make_tiles(self.kernel, held, placed, rows.crew)
+                return make_tiles(self.kernel, held, placed, rows.pool)
             self.prepared = self.prepared.doubled()
-        return make_tiles(self.kernel, *self._in(metric, points), rows.crew)
+        return make_tiles(self.kernel, *self._in(metric, points), rows.pool)
 
     def _in(self, metric: Metric | None, points: Array) -> tuple[Prepared, Prepared]:
         """Return the rows with their norms in a metric, and the points in it."""
@@ -206,7 +206,7 @@ class HostMatrix(KernelMatrix):
             full[:q] = weights
             weights = np.ascontiguousarray(full.reshape(-1, columns, m).transpose(0, 2, 1))
         lines = np.empty((q, n))
-        core.times(self.K, weights, lines, TIMES_STRIP, *self.rows.crew.helpers_for(READ_COST * n * m))
+        core.times(self.K, weights, lines, TIMES_STRIP, *self.rows.pool.helpers_for(READ_COST * n * m))
         return lines.T
 
     def back(self, W: Array, rows: Array | None = None) -> Array:
@@ -216,20 +216,20 @@ class HostMatrix(KernelMatrix):
             return super().back(W, rows)
         lines, found = np.zeros((q, n)), np.empty((q, self.size))
         lines[:, slice(None) if rows is None else rows] = W.T
-        core.back(self.K, lines, found, *self.rows.crew.helpers_for(READ_COST // 2 * np.count_nonzero(W) * self.size))
+        core.back(self.K, lines, found, *self.rows.pool.helpers_for(READ_COST // 2 * np.count_nonzero(W) * self.size))
         return found.T
 
     def running_curvatures(self, count: int, *, growing: bool = False) -> Curvatures:
         if self._compiled and not growing:
-            return CompiledCurvatures(self.K, count, self.rows.crew)
+            return CompiledCurvatures(self.K, count, self.rows.pool)
         return RunningCurvatures(self, count)
 
     def pullback(self, W: Array, V: Array) -> Array:
         if not fits_sums(self.kernel, self.prepared.values, self.K):
             return super().pullback(W, V)
-        placed = self.points if self.placed else self.rows.inward(self.points)
+        placed = self.points if self.placed else self.rows.to_coordinates(self.points)
         self.rows.meter.add(np.count_nonzero(W.any(axis=1)) * self.size)
-        sums = GaussianSums(self.prepared.values, self.K, W, V, np.zeros(self.rows.d), None, self.rows.crew)
+        sums = GaussianSums(self.prepared.values, self.K, W, V, np.zeros(self.rows.d), None, self.rows.pool)
         return 2 * self.kernel.gamma * sums.scale[:, None] * (sums.of_rows - sums.of_ones[:, None] * placed)
 
     def metric_pullback(self, W: Array, V: Array, metric: Metric) -> MetricGradient:
@@ -239,7 +239,7 @@ class HostMatrix(KernelMatrix):
         factors = np.ones(d) if metric.factors is None else metric.factors
         widths = np.ones(m) if metric.widths is None else metric.widths
         self.rows.meter.add(self.rows.n * m)
-        sums = GaussianSums(self.prepared.values, self.K, W, V, factors**2, widths, self.rows.crew)
+        sums = GaussianSums(self.prepared.values, self.K, W, V, factors**2, widths, self.rows.pool)
         parts = sums.of_rows, sums.of_norms, sums.of_ones, sums.spread
         points, *logs = gaussian_gradient(self.kernel.gamma, self.points, sums.scale, factors, widths, parts)
         return MetricGradient(points, np.zeros_like(V), *logs)
@@ -272,7 +272,7 @@ class HostMatrix(KernelMatrix):
         if count * cost < SMALL_WORK:
             work(slice(0, count))
         else:
-            self.rows.crew.run(work, count, strip)
+            self.rows.pool.run(work, count, strip)
 
 
 def as_rows(points: Array, like: Prepared) -> Prepared:

@@ -33,8 +33,8 @@ class KernelMatrix:
     """K = K(rows, points); all answers are on the host, in float64.
 
     Sums have the device's highest precision with `exact`, else that of kernel values. With `placed`, points are in the
-    rows' own coordinates (`Rows.inward`). Where there is no memory for all kernel values, `K` is None, and each pass
-    evaluates them again, a tile at a time.
+    rows' own coordinates (`Rows.to_coordinates`). Where there is no memory for all kernel values, `K` is None, and each
+    pass evaluates them again, a tile at a time.
     """
 
     rows: Any
@@ -232,7 +232,7 @@ class KernelMatrix:
         """
         on, active = self.on, np.flatnonzero(W.any(axis=1))
         chosen = active if active.size < FEW * self.rows.n else None
-        features, placed = self._features(), self.points if self.placed else self.rows.inward(self.points)
+        features, placed = self._features(), self.points if self.placed else self.rows.to_coordinates(self.points)
         Z, coef = on.send(placed, self.dtype), on.send(V.T, self.dtype)
 
         def sums(some: slice) -> Any:

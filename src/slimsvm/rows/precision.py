@@ -16,7 +16,7 @@ from .._core import core
 from ..kernels import RBF, Array, InnerKernel, Kernel, Matrix, dense, scaled, squared_norms
 from ..metric import Metric
 from .memory import empty_like_rows, gathered, is_mapped
-from .threads import ALONE, Crew, blocks
+from .threads import ALONE, ThreadPool, blocks
 
 #: the largest error of kernel values from float32 tiles if the caller allows more
 FLOAT32_ERROR = 1e-4
@@ -161,25 +161,25 @@ class Prepared:
         return Prepared(*copied_rows(Given(self.values), np.dtype(np.float64), None), self.centre)
 
 
-def _converted(given: Given, dtype: np.dtype, centre: Array | None, crew: Crew = ALONE) -> Prepared:
+def _converted(given: Given, dtype: np.dtype, centre: Array | None, pool: ThreadPool = ALONE) -> Prepared:
     X = given.X
     if issparse(X):
         values = narrow(csr_array(given.rows(), dtype=dtype))
         norms = np.empty(values.shape[0])
-        crew.run(
+        pool.run(
             lambda some: core.row_squares(values.data, values.indptr, norms, some.start, some.stop), norms.size, BLOCK_ROWS
         )
         return Prepared(values, norms, centre)
     if given.index is None and centre is None and not (is_mapped(X) and (X.dtype != dtype or not X.flags.c_contiguous)):
         values, norms = np.ascontiguousarray(X, dtype=dtype), np.empty(given.n)
-        crew.run(
+        pool.run(
             lambda some: core.convert_rows(values, None, None, None, norms, some.start, some.stop), given.n, COPIED_ROWS
         )
         return Prepared(values, norms, centre)
-    return Prepared(*copied_rows(given, dtype, centre, crew), centre)
+    return Prepared(*copied_rows(given, dtype, centre, pool), centre)
 
 
-def copied_rows(given: Given, dtype: np.dtype, centre: Array | None, crew: Crew = ALONE) -> tuple[Array, Array]:
+def copied_rows(given: Given, dtype: np.dtype, centre: Array | None, pool: ThreadPool = ALONE) -> tuple[Array, Array]:
     """Return a copy of dense rows relative to the centre, a block at a time, and the squared norms of its rows."""
     values, norms = empty_like_rows(given.X, (given.n, given.d), dtype), np.empty(given.n)
     floats, doubles = (values, None) if dtype == np.float32 else (None, values)
@@ -194,7 +194,7 @@ def copied_rows(given: Given, dtype: np.dtype, centre: Array | None, crew: Crew 
         narrow_part, wide_part = (None if side is None else side[some] for side in (floats, doubles))
         core.convert_rows(rows, centre, narrow_part, wide_part, norms[some], 0, rows.shape[0])
 
-    crew.run(copy, given.n, COPIED_ROWS)
+    pool.run(copy, given.n, COPIED_ROWS)
     return values, norms
 
 
@@ -226,24 +226,24 @@ def prepare(
     error: float,
     metric: Metric | None = None,
     precision: Precision = USUAL,
-    crew: Crew | None = None,
+    pool: ThreadPool | None = None,
 ) -> Prepared:
     """Return the rows in the best form for tiles against about `partners` points, with kernel values to within `error`."""
     if not isinstance(kernel, InnerKernel):
         return plain_rows(given.rows())
-    crew = crew if crew is not None and given.n * given.d >= WORTH_THREADS else ALONE
-    centre, sparse = None, _sparse_rows(given, crew)
+    pool = pool if pool is not None and given.n * given.d >= WORTH_THREADS else ALONE
+    centre, sparse = None, _sparse_rows(given, pool)
     if sparse is not None:
         given = Given(sparse)
     else:
         given = Given(given.rows().toarray()) if issparse(given.X) else given
-        centre = mean_row(given, crew) if kernel.translation_invariant and given.n else None
+        centre = mean_row(given, pool) if kernel.translation_invariant and given.n else None
     if precision.is_large(given.n, partners, given.d):
         with np.errstate(over="ignore", invalid="ignore"):  # the norms tell
-            rows = _converted(given, np.dtype(np.float32), centre, crew)
+            rows = _converted(given, np.dtype(np.float32), centre, pool)
         if rows.fits_float32 and float32_error(kernel, rows.measured(metric), metric) <= precision.most(error):
             return rows
-    return _converted(given, np.dtype(np.float64), centre, crew)
+    return _converted(given, np.dtype(np.float64), centre, pool)
 
 
 def value_dtype(kernel: Kernel, rows: Prepared, partners: int, error: float, precision: Precision = USUAL) -> np.dtype:
@@ -300,7 +300,7 @@ def rounding_error(kernel: InnerKernel, terms: int, radius: float, metric: Metri
     return (kernel.amplification(radius) * (np.sqrt(terms) + 4.0) + 4.0) * unit
 
 
-def _sparse_rows(given: Given, crew: Crew) -> csr_array | None:
+def _sparse_rows(given: Given, pool: ThreadPool) -> csr_array | None:
     """Return the rows as CSR where sparse products are faster; None for others."""
     if given.n == 0 or given.d == 0:
         return None
@@ -308,15 +308,15 @@ def _sparse_rows(given: Given, crew: Crew) -> csr_array | None:
     if issparse(given.X):
         return csr_array(given.rows()) if given.nonzeros() < most else None
     if is_plain(given):
-        return _compressed(given.X, most, crew)
+        return _compressed(given.X, most, pool)
     nonzeros = sum(np.count_nonzero(rows) for _, rows in given.blocks())
     return csr_array(given.rows()) if nonzeros < most else None
 
 
-def _compressed(X: Array, most: float, crew: Crew) -> csr_array | None:
+def _compressed(X: Array, most: float, pool: ThreadPool) -> csr_array | None:
     """Return an array without its zeros, if it has fewer than `most` other numbers."""
     counts = np.zeros(X.shape[0], np.int32)
-    crew.run(lambda some: core.count_nonzeros(X, some.start, some.stop, counts), X.shape[0], COPIED_ROWS)
+    pool.run(lambda some: core.count_nonzeros(X, some.start, some.stop, counts), X.shape[0], COPIED_ROWS)
     starts = np.zeros(X.shape[0] + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     if not starts[-1] < min(most, 2**31):
@@ -327,16 +327,16 @@ def _compressed(X: Array, most: float, crew: Crew) -> csr_array | None:
     def fill(some: slice) -> None:
         core.fill_sparse(X, some.start, some.stop, places, floats, doubles, features)
 
-    crew.run(fill, X.shape[0], COPIED_ROWS)
+    pool.run(fill, X.shape[0], COPIED_ROWS)
     return csr_array((data, features, places), shape=X.shape)
 
 
-def mean_row(given: Given, crew: Crew = ALONE) -> Array:
+def mean_row(given: Given, pool: ThreadPool = ALONE) -> Array:
     """Return the mean of the rows, summed in float64 in their order, a block at a time."""
     parts = np.zeros((-(-given.n // BLOCK_ROWS), given.d))
 
     def add(some: slice) -> None:
         parts[some.start // BLOCK_ROWS] = dense(given.block(some)).sum(axis=0, dtype=np.float64)
 
-    crew.run(add, given.n, BLOCK_ROWS, exactly=True)
+    pool.run(add, given.n, BLOCK_ROWS, exactly=True)
     return np.asarray(parts.sum(axis=0) / given.n)

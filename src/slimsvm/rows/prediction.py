@@ -20,7 +20,7 @@ from .boxes import LazyBoxes
 from .host import HostRows
 from .precision import MIXED_ERROR, USUAL, Given, Precision, fits_float32, mean_row, prepare, rounding_error, value_dtype
 from .protocol import Meter
-from .threads import Crew, blocks
+from .threads import ThreadPool, blocks
 from .tiles import CompiledTiles, Tiles, add_class_outputs, tiles_against
 
 #: the largest error of a prediction that one point may cause
@@ -70,7 +70,7 @@ def pair_outputs(
 ) -> Array:
     """Return the outputs of all pairs of many classes, (n, q); one product for each class would take longer."""
     against, counts = np.ascontiguousarray(coef.against, np.float64), coef.counts.astype(np.intp)
-    outputs, crew = np.repeat(bias[None], X.shape[0], axis=0), Crew()
+    outputs, pool = np.repeat(bias[None], X.shape[0], axis=0), ThreadPool()
     for some in blocks(X.shape[0], max(MOST_VALUES // max(points.shape[0], 1), 1)):
         K = kernel_values(kernel, X[some], points, against, meter, metric).astype(np.float64, copy=False)
         part = outputs[some]
@@ -78,7 +78,7 @@ def pair_outputs(
         def work(rows: slice, K: Array = K, part: Array = part) -> None:
             core.pair_outputs(K[rows], against, counts, part[rows], np.empty(counts.size))
 
-        crew.run(work, K.shape[0], PAIR_ROWS)
+        pool.run(work, K.shape[0], PAIR_ROWS)
     return outputs
 
 
@@ -106,15 +106,15 @@ def class_outputs(
     meter.add(rows.n * points.shape[0])
     outputs = np.repeat(bias[:, None], rows.n, axis=1)
     if parts:
-        add_class_outputs(rows.crew, parts, outputs)  # type: ignore[arg-type]
+        add_class_outputs(rows.pool, parts, outputs)  # type: ignore[arg-type]
     return outputs.T
 
 
 def _tiles(kernel: Kernel, X: Matrix, points: Matrix, V: Array, metric: Metric | None) -> Tiles:
-    given, error, crew = Given(X), kernel_error(V), Crew()
-    rows = prepare(kernel, given, points.shape[0], error, metric, crew=crew)
+    given, error, pool = Given(X), kernel_error(V), ThreadPool()
+    rows = prepare(kernel, given, points.shape[0], error, metric, pool=pool)
     dtype = value_dtype(kernel, rows, points.shape[0], error)
-    return tiles_against(kernel, rows, given, points, error, crew, dtype, metric)
+    return tiles_against(kernel, rows, given, points, error, pool, dtype, metric)
 
 
 def _check_rows(kernel: Kernel, X: Matrix, metric: Metric | None) -> None:

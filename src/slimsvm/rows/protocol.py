@@ -123,7 +123,7 @@ class Rows(Protocol):
         """Return K(A, B) in float64 for a few points, B = A by default; `placed` points are in the home's coordinates."""
         B = A if B is None else B
         self.meter.add(A.shape[0] * B.shape[0])
-        A, B = (A, B) if placed else (self.inward(A), self.inward(B))
+        A, B = (A, B) if placed else (self.to_coordinates(A), self.to_coordinates(B))
         return self.kernel(self.kernel.inside(A), B)
 
     def pullback_among(self, A: Array, Z: Array, K: Array, W: Array) -> Array:
@@ -155,7 +155,7 @@ class Rows(Protocol):
         return None
 
     def on_features(self, features: Array) -> Rows:
-        """Return the rows for points with these features only; `inward` drops the others, `outward` adds them as zeros."""
+        """Return the rows for points with these features only; coordinates are without the others, which are zeros."""
         raise ValueError(f"rows of {type(self).__name__} have points of all {self.d} features, not of {features.size}")
 
     def spanned(self, wide: int, several: int, share: float) -> SpannedRows | None:  # noqa: ARG002
@@ -175,12 +175,12 @@ class Rows(Protocol):
     def fetch(self, index: Array) -> Rows:
         """Return some of the rows on the host, with float64 kernel values: for methods that learn row by row."""
 
-    def inward(self, points: Matrix) -> Array:
+    def to_coordinates(self, points: Matrix) -> Array:
         """Return points in the home's own coordinates, dense float64; relative to the rows' centre, if the home has one."""
         placed = dense(points).astype(np.float64)
         return placed if self.centre is None else placed - self.centre
 
-    def outward(self, placed: Array) -> Array:
+    def from_coordinates(self, placed: Array) -> Array:
         """Return points in the home's coordinates as points of an expansion."""
         return self.kernel.inside(placed.copy() if self.centre is None else placed + self.centre)
 
@@ -188,7 +188,7 @@ class Rows(Protocol):
         """Return the matrix K(rows, points); `exact` sums in float64 for any precision of kernel values."""
 
     def moving(self, placed: Array, *, exact: bool = False) -> KernelMatrix:
-        """Return the matrix K(rows, points) for points in the home's own coordinates (`inward`), which may move."""
+        """Return the matrix K(rows, points) for points in the home's own coordinates (`to_coordinates`), which may move."""
 
     def share_out(self, work: Callable[[int], None], count: int) -> None:
         """Call work(k) for each k in range(count), several at once if the home has threads."""

@@ -40,15 +40,15 @@ class SpanRows(HostRows):
     def subset(self, index: Array) -> SpanRows:
         return SpanRows(self.whole.subset(index), self.basis, self.prepared.values[index])
 
-    def inward(self, points: Matrix) -> Array:
+    def to_coordinates(self, points: Matrix) -> Array:
         """Return the coordinates of points, or of their projections onto the span."""
         if points.shape[1] == self.d != self.whole.d:
             return np.asarray(points, dtype=np.float64)
-        return np.asarray(self.whole.inward(points) @ self.basis, dtype=np.float64)
+        return np.asarray(self.whole.to_coordinates(points) @ self.basis, dtype=np.float64)
 
-    def outward(self, placed: Array) -> Matrix:
+    def from_coordinates(self, placed: Array) -> Matrix:
         """Return points with all features."""
-        return self.whole.outward(placed @ self.basis.T)
+        return self.whole.from_coordinates(placed @ self.basis.T)
 
     def coordinates(self) -> HostMatrix:
         return self.linear(self.prepared.values).against(np.eye(self.d))
@@ -65,7 +65,7 @@ class SpanRows(HostRows):
         return SpanRows(self.whole, np.asarray(basis, dtype=self.basis.dtype))
 
     def including(self, points: Matrix) -> SpanRows:
-        return self._with(dense(self.whole.inward(points)).T, points.shape[0])
+        return self._with(dense(self.whole.to_coordinates(points)).T, points.shape[0])
 
     def widened(self, W: Array, most: int) -> SpanRows:
         return self._with(self.whole.prepared.values.T @ np.asarray(W, dtype=self.basis.dtype), most)

@@ -1,4 +1,4 @@
-"""Threads of the host: their number, a limit on those of BLAS and OpenMP, and a crew that works through strips."""
+"""Threads of the host: their number, a limit on those of BLAS and OpenMP, and a thread pool that works through strips."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ Helpers: TypeAlias = tuple[core.Team | None, int]
 
 @cache
 def _team(count: int) -> core.Team:
-    """Return threads that wait for work, the same for all crews: starting some takes longer than a small prediction."""
+    """Return threads that wait for work, the same for all pools: starting some takes longer than a small prediction."""
     team = core.Team(count)
     for number in range(count):
         try:
@@ -207,7 +207,7 @@ class _Strips:
             raise
 
 
-class Crew:
+class ThreadPool:
     """The calling thread and helpers, which work through strips of rows, with one BLAS thread each.
 
     A nested call of `run` inside a strip runs in the strip's own thread. Helpers that are late, because others use them or
@@ -222,9 +222,9 @@ class Crew:
         """The number of threads; read from the system when there is work for threads."""
         return self.given or thread_count()
 
-    def __reduce__(self) -> tuple[type[Crew], tuple[int]]:
-        """Return how to make the crew in another process."""
-        return Crew, (self.count,)
+    def __reduce__(self) -> tuple[type[ThreadPool], tuple[int]]:
+        """Return how to make the thread pool in another process."""
+        return ThreadPool, (self.count,)
 
     def run(self, work: Callable[[slice], None], n: int, size: int, *, exactly: bool = False) -> None:
         """Call work(strip) for strips that cover range(n), of at most `size`, and four or more for each thread if n allows.
@@ -269,11 +269,11 @@ class Crew:
 
 
 #: the calling thread without helpers
-ALONE = Crew(1)
+ALONE = ThreadPool(1)
 
 
 def _marked(work: Callable[[], None]) -> None:
-    """Call work(), in which crews do not use helpers."""
+    """Call work(), in which thread pools do not use helpers."""
     before, _inside.working = getattr(_inside, "working", False), True
     try:
         work()

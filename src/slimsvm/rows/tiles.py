@@ -19,7 +19,7 @@ from ..kernels.spec import SPECS, core_arguments
 from ..metric import Metric
 from .boxes import Boxes
 from .precision import USUAL, Given, Precision, Prepared, float32_error, plain_points, prepare
-from .threads import Crew, blocks
+from .threads import ThreadPool, blocks
 
 #: sparse points of at most this many features are made dense if they have at most this many numbers
 FEW_FEATURES, WRITTEN_OUT = 4096, 1 << 25
@@ -49,8 +49,8 @@ BOXES_A_STRIP = 16
 class Tiles:
     """Kernel values between rows A and points B of a kernel that is a Python function."""
 
-    def __init__(self, kernel: Kernel, A: Prepared, B: Prepared, crew: Crew) -> None:
-        self.kernel, self.A, self.B, self.crew = kernel, A, B, crew
+    def __init__(self, kernel: Kernel, A: Prepared, B: Prepared, pool: ThreadPool) -> None:
+        self.kernel, self.A, self.B, self.pool = kernel, A, B, pool
         self.metric = B.metric or Metric()
         self.dtype = A.values.dtype if isinstance(kernel, InnerKernel) else np.dtype(np.float64)
 
@@ -69,7 +69,7 @@ class Tiles:
         """Call work(rows) for strips of all rows, in threads where the work is worth them."""
         n = self.A.count
         if n * self.work > SMALL_WORK:
-            self.crew.run(work, n, self.strip)
+            self.pool.run(work, n, self.strip)
         elif n:
             work(slice(0, n))
 
@@ -131,13 +131,13 @@ class Tiles:
 class CompiledTiles(Tiles):
     """Kernel values of a kernel that the compiled pass knows, in the precision `dtype`, by default that of the rows."""
 
-    def __init__(self, kernel: Kernel, A: Prepared, B: Prepared, crew: Crew, dtype: np.dtype | None = None) -> None:
-        super().__init__(kernel, A, B, crew)
+    def __init__(self, kernel: Kernel, A: Prepared, B: Prepared, pool: ThreadPool, dtype: np.dtype | None = None) -> None:
+        super().__init__(kernel, A, B, pool)
         self.real = self.dtype  # of inner products and coefficients
         narrow = isinstance(kernel, RBF) and self.real == np.float64 and dtype == np.float32
         self.dtype = np.dtype(np.float32) if narrow else self.real
         form = core_arguments(kernel.name, vars(kernel))
-        rows, points = _forms(kernel, A, B, crew)
+        rows, points = _forms(kernel, A, B, pool)
         norms: tuple[Array | None, Array | None] = (None, None)
         if isinstance(kernel, RBF):
             scale = kernel.gamma * float(np.log2(np.e))
@@ -175,7 +175,7 @@ class CompiledTiles(Tiles):
             return super().product(V)
         out, placed, weights = np.zeros((self.A.count, V.shape[1])), boxes.placed(self.B.values), V.astype(self.real)
         sides = boxes.starts, boxes.rows, boxes.low, boxes.high, placed, boxes.reach, self.B.values, weights, out
-        self.crew.run(lambda some: self.compiled.add_near(*sides, some.start, some.stop), boxes.count, BOXES_A_STRIP)
+        self.pool.run(lambda some: self.compiled.add_near(*sides, some.start, some.stop), boxes.count, BOXES_A_STRIP)
         return out
 
     def spread(self, V: Array | None = None, out: Array | None = None, values: Array | None = None) -> None:
@@ -184,12 +184,12 @@ class CompiledTiles(Tiles):
     def _together(self, size: int, **wanted: Any) -> None:
         count = self.A.count
         strips = core.Strips(count, size, max(TURN_WORK // (size * self.work + 1), 1))
-        self.compiled.run_strips(strips, *self.crew.helpers_for(count * self.work, (count - 1) // size), **wanted)
+        self.compiled.run_strips(strips, *self.pool.helpers_for(count * self.work, (count - 1) // size), **wanted)
 
     def fill(self, lines: Array, which: Array) -> None:
         count = self.A.count
         strips = core.Strips(count, FILL_STRIP, TURN_WORK // (FILL_STRIP * self.work + 1) + 1)
-        helpers = self.crew.helpers_for(count * self.work, (count - 1) // FILL_STRIP)
+        helpers = self.pool.helpers_for(count * self.work, (count - 1) // FILL_STRIP)
         self.compiled.fill_rows(strips, *helpers, lines, which)
 
     def gram(self, out: Array | None = None) -> Array:
@@ -200,26 +200,26 @@ class CompiledTiles(Tiles):
         return K
 
 
-def add_class_outputs(crew: Crew, parts: list[tuple[Array, CompiledTiles, Array]], outputs: Array) -> None:
+def add_class_outputs(pool: ThreadPool, parts: list[tuple[Array, CompiledTiles, Array]], outputs: Array) -> None:
     """Add K V of each part to its outputs (q, n): columns, tiles of the same rows, and `weights` of coefficients."""
     columns, tiles, weights = (list(side) for side in zip(*parts, strict=True))
     multiply_adds = outputs.shape[1] * sum(each.work for each in tiles)
     strips = core.Strips(outputs.shape[1], CLASS_ROWS)
     compiled = [each.compiled for each in tiles]
-    helpers = crew.helpers_for(multiply_adds, (strips.n - 1) // strips.size)
+    helpers = pool.helpers_for(multiply_adds, (strips.n - 1) // strips.size)
     core.run_together(compiled, weights, columns, strips, outputs, *helpers)
 
 
-def _forms(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew) -> tuple[Any, Any]:
+def _forms(kernel: Kernel, A: Prepared, B: Prepared, pool: ThreadPool) -> tuple[Any, Any]:
     """Return rows and points in the form of `core.KernelPass`."""
     if not A.sparse:
         factors = None if isinstance(kernel, InnerKernel) or B.metric is None else B.metric.factors
         dtype = A.values.dtype if isinstance(kernel, InnerKernel) else np.float64
         rows = np.ascontiguousarray(scaled(A.values, factors), dtype=dtype)
-        return rows, _panels(np.ascontiguousarray(B.values, dtype=rows.dtype), crew)
+        return rows, _panels(np.ascontiguousarray(B.values, dtype=rows.dtype), pool)
     X, Z = A.values, B.values
     if not issparse(Z) or (X.shape[1] <= FEW_FEATURES and X.shape[1] * Z.shape[0] <= WRITTEN_OUT):
-        return (X.data, X.indices, X.indptr), _panels(Z if issparse(Z) else np.ascontiguousarray(Z, dtype=X.dtype), crew)
+        return (X.data, X.indices, X.indptr), _panels(Z if issparse(Z) else np.ascontiguousarray(Z, dtype=X.dtype), pool)
     if X.shape[1] > MOST_PLACES // max(-(-Z.shape[0] // POSTED), 4):
         X, Z = shared_features(X, Z)
     points: list[Any] = [None] * -(-Z.shape[0] // POSTED)
@@ -228,11 +228,11 @@ def _forms(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew) -> tuple[Any, A
         for number in range(numbers.start, numbers.stop):
             points[number] = _posted(Z[number * POSTED : (number + 1) * POSTED])
 
-    crew.run(post, len(points), 1)
+    pool.run(post, len(points), 1)
     return (X.data, X.indices, X.indptr), points
 
 
-def _panels(Z: Matrix, crew: Crew) -> Array:
+def _panels(Z: Matrix, pool: ThreadPool) -> Array:
     """Return points in panels, (panels, features, PANEL)."""
     lines = np.empty((-(-Z.shape[0] // core.PANEL), Z.shape[1], core.PANEL), Z.dtype)
 
@@ -245,7 +245,7 @@ def _panels(Z: Matrix, crew: Crew) -> Array:
     if lines.size < SMALL_WORK // 8:
         work(slice(0, lines.shape[0]))
     else:
-        crew.run(work, lines.shape[0], 16)
+        pool.run(work, lines.shape[0], 16)
     return lines
 
 
@@ -278,7 +278,7 @@ def shared_features(A: csr_array, B: csr_array) -> tuple[csr_array, csr_array]:
     )
 
 
-def make_tiles(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew, dtype: np.dtype | None = None) -> Tiles:
+def make_tiles(kernel: Kernel, A: Prepared, B: Prepared, pool: ThreadPool, dtype: np.dtype | None = None) -> Tiles:
     """Return the tiles for this kernel and these rows.
 
     `dtype` is the precision of kernel values, by default that of the rows; only the rbf kernel may have a lower one.
@@ -287,8 +287,8 @@ def make_tiles(kernel: Kernel, A: Prepared, B: Prepared, crew: Crew, dtype: np.d
         B = replace(B, values=inside)
     known = kernel.name in SPECS and type(kernel) is KERNELS[kernel.name]
     if not known or not (isinstance(kernel, InnerKernel) or not (A.sparse or issparse(B.values))):
-        return Tiles(kernel, A, B, crew)
-    return CompiledTiles(kernel, A, B, crew, dtype)
+        return Tiles(kernel, A, B, pool)
+    return CompiledTiles(kernel, A, B, pool, dtype)
 
 
 def tiles_against(
@@ -297,7 +297,7 @@ def tiles_against(
     given: Given,
     points: Matrix,
     error: float,
-    crew: Crew,
+    pool: ThreadPool,
     dtype: np.dtype | None = None,
     metric: Metric | None = None,
     precision: Precision = USUAL,
@@ -308,13 +308,13 @@ def tiles_against(
     precision of kernel values (`make_tiles`).
     """
     if not isinstance(kernel, InnerKernel):
-        return make_tiles(kernel, A, plain_points(points, metric), crew)
+        return make_tiles(kernel, A, plain_points(points, metric), pool)
     B, within = A.points(points, metric), A.measured(metric)
     doubtful = (B,) if metric is None else (B, within)
     if A.values.dtype == np.float32 and _worst(kernel, doubtful, metric) > precision.most(error):
         A = prepare(kernel, given, 0, error)
         B, within = A.points(points, metric), A.measured(metric)
-    return make_tiles(kernel, within, B, crew, dtype)
+    return make_tiles(kernel, within, B, pool, dtype)
 
 
 def _worst(kernel: InnerKernel, doubtful: tuple[Prepared, ...], metric: Metric | None) -> float:

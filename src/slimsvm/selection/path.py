@@ -11,7 +11,7 @@ import numpy as np
 
 from ..c_bytes import Shape
 from ..clock import microseconds
-from ..goals.demands import Demands
+from ..goals.margin_targets import MarginTargets
 from ..kernels import Array, Matrix
 from ..kernels.spec import SPECS
 from ..model import CLEARLY, Expansion, Judgement, Status
@@ -27,7 +27,7 @@ class Made:
     target: str = ""  # "label" or "slant"
     decay: float = 1.0  # as a multiple of the one that follows from C and the size
     metric: str = "fixed"
-    loss: str = Demands.name
+    loss: str = MarginTargets.name
     precision: str = ""  # of the tables that it was trained for; "" where it was not trained for any
     refit: bool = False  # its coefficients are the best ones for its points
 
@@ -39,7 +39,7 @@ class Made:
     @property
     def joint(self) -> bool:
         """Whether points, coefficients and a metric moved together; otherwise the coefficients followed the points."""
-        return self.metric != "fixed" or self.loss != Demands.name
+        return self.metric != "fixed" or self.loss != MarginTargets.name
 
     def __str__(self) -> str:
         said = {
@@ -47,7 +47,7 @@ class Made:
             f"target={self.target}": bool(self.target),
             f"decay x {self.decay:g}": self.decay != 1,
             f"metric={self.metric}": self.joint,
-            f"loss={self.loss}": self.loss != Demands.name,
+            f"loss={self.loss}": self.loss != MarginTargets.name,
             f"precision={self.precision}": self.precision not in ("", "float32"),
             "refit": self.refit,
         }

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..c_bytes import Room
 from ..goals.decision import Decision
-from ..goals.demands import CrossEntropy, RowLoss
+from ..goals.margin_targets import CrossEntropy, RowLoss
 from ..kernels import RBF, Array
 from ..model import Expansion, Task
 from ..reducers.base import EndedModels
@@ -58,12 +58,12 @@ class Compact:
     @classmethod
     def of(cls, task: Task, model: Expansion | None, kind: str = "both", *, by_entropy: bool = False) -> Compact:
         """Return the problem of a task; targets are the labels', or the full model's where rows have none."""
-        goal, demands = task.goal, wanted(task, None if task.goal.labelled else model)
+        goal, margin_targets = task.goal, wanted(task, None if task.goal.labelled else model)
         by_entropy = by_entropy or (goal.decision is Decision.LARGEST and goal.outputs > 1)
-        loss: RowLoss = CrossEntropy(task.targets) if by_entropy else demands
+        loss: RowLoss = CrossEntropy(task.targets) if by_entropy else margin_targets
         groups = goal.groups(task.targets)
         if goal.real:
-            middle = np.clip(np.zeros(task.rows.n), demands.low[:, 0], demands.high[:, 0])
+            middle = np.clip(np.zeros(task.rows.n), margin_targets.low[:, 0], margin_targets.high[:, 0])
             groups = np.searchsorted(np.quantile(middle, np.arange(1, GROUPS) / GROUPS), middle)
         return cls(task, loss, Rows(task, loss), groups, kind)
 

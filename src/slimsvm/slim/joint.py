@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from ..goals.demands import LOSSES, RowLoss
+from ..goals.margin_targets import LOSSES, RowLoss
 from ..kernels import RBF, Array, dense
 from ..metric import Metric
 from ..model import Expansion, Task

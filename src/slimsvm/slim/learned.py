@@ -14,7 +14,7 @@ from typing import Annotated
 
 import numpy as np
 
-from ..goals.demands import Demands
+from ..goals.margin_targets import MarginTargets
 from ..kernels import Array
 from ..limits import Deadline
 from ..metric import Metric
@@ -78,7 +78,7 @@ class LearnedLoss:
     """The loss on some rows, for models with a kind of metric; `spread` has the unit of points in each feature."""
 
     rows: Rows
-    demands: Demands
+    margin_targets: MarginTargets
     weights: Array
     spread: Array
     kind: str
@@ -94,7 +94,7 @@ class LearnedLoss:
         if deadline.over:
             return start
         loss, total = (
-            ProjectedLoss(self.rows, self.demands, self.weights, self.decay),
+            ProjectedLoss(self.rows, self.margin_targets, self.weights, self.decay),
             max(float(self.weights.sum()), 1e-300),
         )
         loss.theta = start.theta

@@ -54,8 +54,8 @@ class Learner:
         self.task, self.kind, self.objective = task, kind, objective or search.objective
         self.unit, self.steps = search.unit, search.steps
         known = search.rows.n == task.rows.n and search.objective.target == self.objective.target
-        self.demands = search.demands if known else wanted(task, self.objective.model)
-        self.spread = spread(task.rows.inward(task.rows.take(search.subsample)))
+        self.margin_targets = search.margin_targets if known else wanted(task, self.objective.model)
+        self.spread = spread(task.rows.to_coordinates(task.rows.take(search.subsample)))
         self.adopt(search.model)
 
     @property
@@ -67,21 +67,21 @@ class Learner:
     def model(self) -> Expansion:
         """The present model."""
         found = self.parameters
-        placed = self.task.rows.outward(found.points)
+        placed = self.task.rows.from_coordinates(found.points)
         return Expansion(
             self.task.rows.kernel, placed, found.theta[1:].copy(), found.theta[0].copy(), found.metric(self.kind)
         )
 
     def adopt(self, model: Expansion) -> None:
         """Continue from a model, with its metric."""
-        points, theta = self.task.rows.inward(model.points), np.vstack([model.bias, model.coef])
+        points, theta = self.task.rows.to_coordinates(model.points), np.vstack([model.bias, model.coef])
         self.parameters = Parameters(points, theta, np.log(model.factors), np.log(model.widths))
 
     def grow(self, search: PointSearch, size: int) -> None:
         """Add centres of the rows that fall short."""
         added = search.new_points(size - self.parameters.points.shape[0], self.model.on(search.task.rows))
         if search.rows is not self.task.rows:
-            added = self.task.rows.inward(search.rows.outward(added))
+            added = self.task.rows.to_coordinates(search.rows.from_coordinates(added))
         self.parameters = self.parameters.grown(added)
 
     def descend(self, share: float, *, last: bool = False, saved: State | None = None) -> None:
@@ -112,7 +112,7 @@ class Learner:
     @cached_property
     def dense(self) -> Rows:
         """The rows for mini-batches."""
-        return Rows(self.task, self.demands)
+        return Rows(self.task, self.margin_targets)
 
     def choose_decay(self) -> None:
         """Continue with the decay whose model has the lowest loss on validation rows after a few steps."""
@@ -154,10 +154,12 @@ class Learner:
         """Return the loss on some of the rows, with the same relative weight of the decay as on all."""
         task, whole = self.task, chosen.size == self.task.rows.n
         weights = task.weights[chosen]
-        rows, demands = (task.rows, self.demands) if whole else (task.rows.subset(chosen), self.demands[chosen])
+        rows, margin_targets = (
+            (task.rows, self.margin_targets) if whole else (task.rows.subset(chosen), self.margin_targets[chosen])
+        )
         share = float(weights.sum() / max(float(task.weights.sum()), 1e-300))
         usual = LEAST_DECAY * self.objective.multiple
         if task.rows.n < ENOUGH_ROWS:  # few rows need as much as a fixed metric
             usual = self.objective.decay_at(len(self.parameters.points), task.goal.outputs, real=task.goal.real)
         decay = self.unit * share * (usual if self.objective.decay is None else self.objective.decay)
-        return LearnedLoss(rows, demands, weights, self.spread, self.kind, decay)
+        return LearnedLoss(rows, margin_targets, weights, self.spread, self.kind, decay)

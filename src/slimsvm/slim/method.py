@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ..goals.decision import Decision
-from ..goals.demands import LOSSES, CrossEntropy, Demands
+from ..goals.margin_targets import LOSSES, CrossEntropy, MarginTargets
 from ..kernels import RBF, Array, Kernel
 from ..metric import takes_factors, takes_widths
 from ..model import Expansion, Task
@@ -109,7 +109,7 @@ class Slim(Reducer):
     (`slim.compact`).
 
     `loss` is "squared", as above, or "cross_entropy" for classes. Then the loss of a row is -log p of its class, with p the
-    softmax of the outputs (`goals.demands`), and all numbers move together. Where a few points serve many classes the
+    softmax of the outputs (`goals.margin_targets`), and all numbers move together. Where few points serve many classes the
     error is much lower: no output need reach a margin, the right one need only be the largest. It needs the rbf kernel, one
     output for each class (multiclass="ovr") or two classes, and the target "label". It takes several times as long, and
     with more points than classes it is no better. So "auto" is cross-entropy where the largest model has at most half as
@@ -250,16 +250,16 @@ class Slim(Reducer):
         if self.loss == CrossEntropy.name and not classes:
             raise ValueError(
                 f"loss={self.loss!r} is for two classes, or for one output a class (multiclass='ovr'), and the goal is "
-                f"{task.goal.name!r}; give loss={Demands.name!r}"
+                f"{task.goal.name!r}; give loss={MarginTargets.name!r}"
             )
         if self.loss == CrossEntropy.name and not can_be_compact(task):
             raise ValueError(
                 f"loss={self.loss!r} needs the rbf kernel and rows on one machine of at most {MOST_NUMBERS:,} numbers; "
-                f"give loss={Demands.name!r}, or fit a SlimSVC to a sample of the rows"
+                f"give loss={MarginTargets.name!r}, or fit a SlimSVC to a sample of the rows"
             )
         few = classes and self.target != "slant" and CLASSES_A_POINT * size <= task.goal.outputs and task.rows.d <= WIDE
         if self.loss == "auto":
-            return CrossEntropy.name if few and can_be_compact(task) else Demands.name
+            return CrossEntropy.name if few and can_be_compact(task) else MarginTargets.name
         return self.loss
 
     def finished(self, task: Task, step: Step, model: Expansion | None) -> Expansion:

@@ -258,7 +258,7 @@ class SlimPath:
 
     def restore(self, saved: State) -> None:
         """Continue from a saved state."""
-        q = self.search.demands.shape[1]
+        q = self.search.margin_targets.shape[1]
         found = unpack(SavedPath, saved, d=self.search.home.d, q=q)
         self.search = self.search.under(objective_of(self.known, found.search.objective))
         self.search.restore(found.search.state)

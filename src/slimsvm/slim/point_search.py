@@ -78,7 +78,7 @@ def enough_rows(numbers: int, rows: int, per_number: int = ROWS_PER_NUMBER, leas
 
 @dataclass(frozen=True)
 class Objective:
-    """A loss: the demands, from the labels or from the full model, and the weight of |f|^2."""
+    """A loss: the margin targets, from the labels or from the full model, and the weight of |f|^2."""
 
     target: str
     decay: float | None
@@ -187,14 +187,14 @@ class PointSearch:
         self.widens = self.span is not None and self.span.d == 0  # directions are found on the way
         self.widened = WIDENINGS  # times that the span was widened; `refine` starts at 0
         self.rows: Rows = self.home if self.span is None else self.span
-        self.demands = wanted(task, objective.model)
+        self.margin_targets = wanted(task, objective.model)
         self.rng = np.random.default_rng(task.rng.integers(2**32))
-        self.loss = ProjectedLoss(self.rows, self.demands, task.weights, unit)
+        self.loss = ProjectedLoss(self.rows, self.margin_targets, task.weights, unit)
         self.subsample = task.sample(KMEANS_ROWS)
         self.subsample_loss = self._loss_on_subsample(self.subsample)
         self.groups = task.goal.groups(task.targets)
         self.points = np.zeros((0, self.rows.d))
-        self.found = Fitted(np.zeros((1, self.demands.shape[1])), np.zeros(self.demands.shape), np.inf)
+        self.found = Fitted(np.zeros((1, self.margin_targets.shape[1])), np.zeros(self.margin_targets.shape), np.inf)
 
     @property
     def made(self) -> Made:
@@ -225,11 +225,11 @@ class PointSearch:
 
     def written(self, points: Matrix) -> Array:
         """Return the points of a model as an array for a state; if they have only some features, without the others."""
-        return points if self.features is None else self.home.inward(points)
+        return points if self.features is None else self.home.to_coordinates(points)
 
     def read(self, written: Array) -> Matrix:
         """Return the points of a model from the array of `written`."""
-        return written if self.features is None else self.home.outward(written)
+        return written if self.features is None else self.home.from_coordinates(written)
 
     def resume_rounds(self, saved: State) -> None:
         """Continue rounds on all rows from a saved state."""
@@ -245,7 +245,7 @@ class PointSearch:
 
     def _read(self, kind: type[Placed], saved: State) -> Placed:
         """Return a saved state, after moving into its span."""
-        (n, q), sizes = self.demands.shape, {"d": self.rows.d} if self.span is None else {"features": self.home.d}
+        (n, q), sizes = self.margin_targets.shape, {"d": self.rows.d} if self.span is None else {"features": self.home.d}
         found = unpack(kind, saved, n=n, q=q, **sizes)
         if self.span is not None:
             if found.basis is None:
@@ -262,7 +262,7 @@ class PointSearch:
 
     def _model_of_fit(self, found: Fitted) -> Expansion:
         """Return the model with the present points and these coefficients."""
-        return Expansion(self.rows.kernel, self.rows.outward(self.points), found.coef.copy(), found.bias.copy())
+        return Expansion(self.rows.kernel, self.rows.from_coordinates(self.points), found.coef.copy(), found.bias.copy())
 
     @one_blas_thread()  # products are small, and woken threads of BLAS wait actively
     def sparse_model(self) -> Expansion:
@@ -280,7 +280,7 @@ class PointSearch:
         self._begin_span()
         start = np.vstack([self.points, self.new_points(size - self.points.shape[0], self.found.outputs)])
         theta = self.found.theta
-        if 1 < size <= SEVERAL_STARTS_UP_TO and (last or self.demands.shape[1] == 1) and not self.brief:
+        if 1 < size <= SEVERAL_STARTS_UP_TO and (last or self.margin_targets.shape[1] == 1) and not self.brief:
             trial_steps = briefer((TRIAL if last else EARLY_TRIAL) * self.steps, self.rows.n)
             trials = [self._after_trial(points, trial_steps) for points in (start, *self._fresh_starts(size))]
             _, start, theta = min(trials, key=lambda trial: trial[0])
@@ -293,7 +293,7 @@ class PointSearch:
         self.widened = 0 if steps and self.widens and not self.brief else WIDENINGS
         if self.span is not None:
             self._move_in(self.span.including(model.points))
-        start = self.rows.inward(model.points)
+        start = self.rows.to_coordinates(model.points)
         self._descend(start, np.vstack([model.bias, model.coef]), steps, all_rows=True)
         self._widen()
 
@@ -354,7 +354,7 @@ class PointSearch:
 
         That model has fewer rows, which alone may ask for more decay. So its random validation rows are beside the blocks.
         """
-        found = self.without_blocks(DECAY_STEPS if self.demands.shape[1] == 1 else -(-DECAY_STEPS // 2))
+        found = self.without_blocks(DECAY_STEPS if self.margin_targets.shape[1] == 1 else -(-DECAY_STEPS // 2))
         return 0 if found is None else harmless_power(power, found[0]._judged_decays([holdout, *found[1]]))
 
     def without_blocks(self, steps: int) -> tuple[PointSearch, list[Holdout]] | None:
@@ -401,7 +401,7 @@ class PointSearch:
         return self.task.rows.sample(enough_rows(numbers, self.rows.n), rng or self.task.rng)
 
     def _loss_on(self, rows: Array) -> ProjectedLoss:
-        return ProjectedLoss(self.rows.subset(rows), self.demands[rows], self.task.weights[rows], self.loss.decay)
+        return ProjectedLoss(self.rows.subset(rows), self.margin_targets[rows], self.task.weights[rows], self.loss.decay)
 
     def _loss_on_subsample(self, rows: Array) -> ProjectedLoss:
         """Return the loss on a random subsample, with the same relative weight of |f|^2 as on all rows."""
@@ -412,8 +412,8 @@ class PointSearch:
         return loss
 
     def _loss_on_relevant(self, outputs: Array) -> ProjectedLoss:
-        """Return the loss on the relevant rows: those that fall short of their demands or nearly do."""
-        nearness = self.demands.shortfall(outputs).max(axis=1)
+        """Return the loss on the relevant rows: those that fall short of their margin targets or nearly do."""
+        nearness = self.margin_targets.shortfall(outputs).max(axis=1)
         count = NEARBY * int((nearness > 0).sum()) + BESIDE
         if count > SUBSAMPLE_SHARE * nearness.size:
             return self.loss
@@ -481,7 +481,7 @@ class PointSearch:
         if self.span is None or self.span.d:
             return
         limits = SPAN_ROUNDS, SPAN_DIRECTIONS
-        self._move_in(discriminating_span(self.span, self.demands, self.task.weights, self.unit, *limits))
+        self._move_in(discriminating_span(self.span, self.margin_targets, self.task.weights, self.unit, *limits))
 
     def _widen(self) -> None:
         """Add the gradients of all points to the span and continue, as often as `WIDENINGS` says."""
@@ -496,7 +496,7 @@ class PointSearch:
         more = np.zeros((self.points.shape[0], span.d - self.points.shape[1]))
         self.rows = self.span = span
         self.points = np.hstack([self.points, more])
-        theta, self.loss = self.loss.theta, ProjectedLoss(span, self.demands, self.task.weights, self.loss.decay)
+        theta, self.loss = self.loss.theta, ProjectedLoss(span, self.margin_targets, self.task.weights, self.loss.decay)
         self.loss.theta = theta
         self.subsample_loss = self._loss_on_subsample(self.subsample)
 
@@ -504,16 +504,16 @@ class PointSearch:
 
     def _fresh_starts(self, size: int) -> Iterator[Array]:
         """Yield initial points that do not depend on the present model: k-means, and random rows moved towards the mean."""
-        nothing = np.zeros(self.demands.shape)  # the outputs without a model
+        nothing = np.zeros(self.margin_targets.shape)  # the outputs without a model
         yield self.new_points(size, nothing)
-        mean = self.rows.inward(self.rows.mean(self.subsample))
+        mean = self.rows.to_coordinates(self.rows.mean(self.subsample))
         for share in TOWARDS_MEAN:
             yield mean + share * (self.new_points(size, nothing, sample=1) - mean)
 
     def new_points(self, count: int, outputs: Array, sample: int | None = None) -> Array:
         """Return new points: k-means centres of rows that fall short, in equal number from each group of rows."""
         sample = KMEANS_ROWS if sample is None else sample
-        mass = (self.task.weights[:, None] * np.square(self.demands.residual(outputs))).sum(axis=1)
+        mass = (self.task.weights[:, None] * np.square(self.margin_targets.residual(outputs))).sum(axis=1)
         totals = np.bincount(self.groups, weights=mass)
         order = np.argsort(-totals, kind="stable")
         counts = np.full(order.size, count // order.size)
@@ -533,4 +533,4 @@ class PointSearch:
             chances, most = None, min(sample, rows.size)
         drawn = self.rng.choice(rows, most, replace=False, p=chances)
         centres = self.rows.means(drawn, count, self.rng, rounds=KMEANS_ROUNDS)
-        return self.rows.inward(centres)
+        return self.rows.to_coordinates(centres)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from ..goals.demands import Demands
+from ..goals.margin_targets import MarginTargets
 from ..kernels import Array, Matrix, dense
 from ..limits import Deadline
 from ..model import Expansion
@@ -50,15 +50,15 @@ CLOSE = 1.25
 
 
 def discriminating_span(
-    rows: SpannedRows, demands: Demands, weights: Array, decay: float, rounds: int, most: int
+    rows: SpannedRows, margin_targets: MarginTargets, weights: Array, decay: float, rounds: int, most: int
 ) -> SpannedRows:
     """Return the rows with up to `rounds` x outputs more directions in the span, `most` in a round.
 
     `decay` weighs |w|^2 of the linear models, for rows of length 1 on average.
     """
-    problem, outputs = IntervalSquares(demands, weights), np.zeros(demands.shape)
+    problem, outputs = IntervalSquares(margin_targets, weights), np.zeros(margin_targets.shape)
     for _ in range(rounds):
-        wider = rows.widened(weights[:, None] * demands.residual(outputs), most)
+        wider = rows.widened(weights[:, None] * margin_targets.residual(outputs), most)
         if wider.d == rows.d:
             break
         rows, handle = wider, wider.coordinates()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..goals.demands import Demands
+from ..goals.margin_targets import MarginTargets
 from ..kernels import Array, Matrix
 from ..model import Expansion, Task
 from ..rows.kernel_matrix import KernelMatrix
@@ -15,19 +15,19 @@ from ..rows.protocol import Rows
 from .newton import IntervalSquares, NewtonSettings, tie_ridge
 
 
-def wanted(task: Task, model: Expansion | None, *, or_labels: bool = False) -> Demands:
-    """Return the demands of the full model's outputs (`Goal.followed`), or without a full model those of the labels.
+def wanted(task: Task, model: Expansion | None, *, or_labels: bool = False) -> MarginTargets:
+    """Return the margin targets of the full model's outputs (`Goal.followed`), or without a full model those of the labels.
 
     A classifier that gets every row wrong raises ValueError; with `or_labels` the labels are used instead.
     """
     if model is None:
-        return task.demands
+        return task.margin_targets
     outputs = model.on(task.rows) if task.full_outputs is None else task.full_outputs
     try:
         return task.goal.followed(task.targets, outputs)
     except ValueError:
         if or_labels:
-            return task.demands
+            return task.margin_targets
         raise
 
 
@@ -43,7 +43,7 @@ def refit_rows(task: Task, size: int, values: int = REFIT_VALUES) -> Array:
 
 @dataclass(frozen=True)
 class Refit:
-    """Rows with their demands; a call returns a model's points with the best coefficients and bias for them."""
+    """Rows with their margin targets; a call returns a model's points with the best coefficients and bias for them."""
 
     rows: Rows
     problem: IntervalSquares
@@ -81,8 +81,8 @@ def check_C(C: float) -> None:  # noqa: N802
 
 
 def squared_loss(task: Task) -> IntervalSquares:
-    """Return the problem of the labels' demands: the squared hinge loss, or the squared epsilon-insensitive one."""
-    return IntervalSquares(task.demands, task.weights)
+    """Return the problem of the labels' margin targets: the squared hinge loss, or the squared epsilon-insensitive one."""
+    return IntervalSquares(task.margin_targets, task.weights)
 
 
 def bordered(R: Array, bias: float) -> Array:

@@ -1,11 +1,11 @@
 """Newton's method for squared distances to intervals: the best coefficients for given points.
 
-For each output, with K the kernel between rows and points, [low, high] the demands of the rows and w their weights,
+For each output, with K the kernel between rows and points, [low, high] the margin targets of the rows and w their weights,
 
     minimise  sum_i w_i dist(b + K_i beta, [low_i, high_i])^2 + theta' R theta        over theta = (b, beta)
 
 A row whose output lies in its interval costs nothing. The others are a least-squares problem, so Newton's
-method needs few steps. With the demands of labels it is the squared hinge loss of an SVM in the primal
+method needs few steps. With the margin targets of labels it is the squared hinge loss of an SVM in the primal
 (Keerthi & DeCoste 2005; Chapelle 2007), or the squared epsilon-insensitive loss of regression.
 """
 
@@ -17,7 +17,7 @@ from typing import Annotated
 import numpy as np
 
 from .._core import core
-from ..goals.demands import Demands
+from ..goals.margin_targets import MarginTargets
 from ..kernels import Array
 from ..rows.curvatures import solve_all
 from ..rows.kernel_matrix import KernelMatrix
@@ -104,9 +104,11 @@ class Fitted:
 class IntervalSquares:
     """The problem of all outputs on the same rows. Points and regulariser are arguments of each call."""
 
-    def __init__(self, demands: Demands, weights: Array) -> None:
-        self.demands = demands
-        self.low, self.high = (np.ascontiguousarray(side.T, np.float64) for side in (demands.low, demands.high))
+    def __init__(self, margin_targets: MarginTargets, weights: Array) -> None:
+        self.margin_targets = margin_targets
+        self.low, self.high = (
+            np.ascontiguousarray(side.T, np.float64) for side in (margin_targets.low, margin_targets.high)
+        )
         self.weights = np.ascontiguousarray(weights, np.float64)
 
     def fit(
@@ -170,7 +172,7 @@ class _Run:
     ) -> None:
         self.first, self.factors = some.start, factors
         self.low, self.high, self.weights = problem.low[some], problem.high[some], problem.weights
-        self.against, self.R, self.curvatures, self.crew = against, R, curvatures, getattr(against.rows, "crew", ALONE)
+        self.against, self.R, self.curvatures, self.pool = against, R, curvatures, getattr(against.rows, "pool", ALONE)
         self.theta, self.outputs = theta, outputs  # changed in place
         self.residual, self.losses = np.empty(0), np.empty(0)
 
@@ -232,7 +234,7 @@ class _Run:
             lengths,
             sums,
             switched,
-            *self.crew.helpers_for(LINE_COST * change.size, going.size - 1),
+            *self.pool.helpers_for(LINE_COST * change.size, going.size - 1),
         )
         self.theta[:, going] += lengths * steps
         self.losses[going] = sums + self._penalty(self.theta[:, going])

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..goals.demands import Demands
+from ..goals.margin_targets import MarginTargets
 from ..kernels import Array
 from ..kernels.metric_gradients import MetricGradient
 from ..metric import Metric
@@ -29,7 +29,7 @@ SETTLED_STEPS = 20
 
 
 class ProjectedLoss:
-    """L and its gradient on some rows. Points are in the coordinates of the rows (`Rows.inward`).
+    """L and its gradient on some rows. Points are in the coordinates of the rows (`Rows.to_coordinates`).
 
     `theta` holds the biases and the coefficients found last. The next call starts from them.
     """
@@ -37,18 +37,18 @@ class ProjectedLoss:
     def __init__(
         self,
         rows: Rows,
-        demands: Demands,
+        margin_targets: MarginTargets,
         weights: Array,
         decay: float,
         newton: NewtonSettings | None = None,
         ridge: float = RIDGE,
     ) -> None:
         self.rows, self.decay, self.ridge = rows, decay, ridge
-        self.newton = newton or (ROUGH if demands.shape[1] == 1 else ROUGH_TOGETHER)
-        self.problem = IntervalSquares(demands, weights)
+        self.newton = newton or (ROUGH if margin_targets.shape[1] == 1 else ROUGH_TOGETHER)
+        self.problem = IntervalSquares(margin_targets, weights)
         self.total_weight = float(weights.sum())
         self.against = rows.moving(np.zeros((0, rows.d)))
-        self.theta = np.zeros((1, demands.shape[1]))
+        self.theta = np.zeros((1, margin_targets.shape[1]))
         self.factors = KeptFactors()
 
     def __call__(self, points: Array) -> tuple[float, Array]:

@@ -18,10 +18,10 @@ def squared_distances(xp: Any, outputs: Any, low: Any, high: Any) -> tuple[Any, 
 
 
 @dataclass(frozen=True)
-class Demands:
+class MarginTargets:
     """low <= f(x_i) <= high for each row and output, both (n, q).
 
-    A classifier's demand is one-sided, [1, inf) or (-inf, -1]. A regressor's is a tube around its target. Where
+    A classifier's margin target is one-sided, [1, inf) or (-inf, -1]. A regressor's is a tube around its target. Where
     an output does not concern a row the interval is (-inf, inf).
     """
 
@@ -30,22 +30,22 @@ class Demands:
     high: Array
 
     @classmethod
-    def beyond(cls, targets: Array, margins: Array | float) -> Demands:
-        """Return the demands y f >= margin for targets y of -1 and +1; no demand where y is 0 or the margin -inf."""
+    def beyond(cls, targets: Array, margins: Array | float) -> MarginTargets:
+        """Return the margin targets y f >= margin for targets y of -1 and +1; none where y is 0 or the margin -inf."""
         return cls(
             np.where(targets > 0, margins, -np.inf),
             np.where(targets < 0, -margins, np.inf),
         )
 
-    def __getitem__(self, rows: Array | slice) -> Demands:
-        return Demands(self.low[rows], self.high[rows])
+    def __getitem__(self, rows: Array | slice) -> MarginTargets:
+        return MarginTargets(self.low[rows], self.high[rows])
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.low.shape
 
     def shortfall(self, outputs: Array) -> Array:
-        """Return how far each output is outside its interval; below 0 inside it, -inf without a demand."""
+        """Return how far each output is outside its interval; below 0 inside it, -inf without a margin target."""
         return np.maximum(self.low - outputs, outputs - self.high)
 
     def residual(self, outputs: Array) -> Array:
@@ -139,6 +139,9 @@ class RowLoss(Protocol):
         """Return the mean second derivative of the loss by an output."""
 
 
-#: all losses by name, as functions of a library, outputs and `sides`: the squared distance of outputs from their demands,
-#: and one for classes only
-LOSSES: dict[str, Callable[..., tuple[Any, Any]]] = {Demands.name: squared_distances, CrossEntropy.name: cross_entropies}
+#: all losses by name, as functions of a library, outputs and `sides`: the squared distance of outputs from their margin
+#: targets, and one for classes only
+LOSSES: dict[str, Callable[..., tuple[Any, Any]]] = {
+    MarginTargets.name: squared_distances,
+    CrossEntropy.name: cross_entropies,
+}

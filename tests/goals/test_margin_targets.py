@@ -1,25 +1,25 @@
-"""Demands: intervals, how far outputs are outside them, and what brings them back."""
+"""MarginTargets: intervals, how far outputs are outside them, and what brings them back."""
 
 import numpy as np
 import pytest
 
-from slimsvm.goals import Demands
+from slimsvm.goals import MarginTargets
 
 
 @pytest.fixture
 def tube():
-    return Demands(np.array([[0.0], [1.0], [-np.inf], [-np.inf]]), np.array([[1.0], [np.inf], [-1.0], [np.inf]]))
+    return MarginTargets(np.array([[0.0], [1.0], [-np.inf], [-np.inf]]), np.array([[1.0], [np.inf], [-1.0], [np.inf]]))
 
 
 def test_classes_demand_a_side():
-    demands = Demands.beyond(np.array([[1.0], [-1.0], [0.0]]), 1.0)
-    np.testing.assert_array_equal(demands.low.ravel(), [1, -np.inf, -np.inf])
-    np.testing.assert_array_equal(demands.high.ravel(), [np.inf, -1, np.inf])
+    margin_targets = MarginTargets.beyond(np.array([[1.0], [-1.0], [0.0]]), 1.0)
+    np.testing.assert_array_equal(margin_targets.low.ravel(), [1, -np.inf, -np.inf])
+    np.testing.assert_array_equal(margin_targets.high.ravel(), [np.inf, -1, np.inf])
 
 
 def test_a_margin_of_minus_infinity_demands_nothing():
-    demands = Demands.beyond(np.array([[1.0], [-1.0]]), np.full((2, 1), -np.inf))
-    np.testing.assert_array_equal(demands.shortfall(np.array([[-9.0], [9.0]])), np.full((2, 1), -np.inf))
+    margin_targets = MarginTargets.beyond(np.array([[1.0], [-1.0]]), np.full((2, 1), -np.inf))
+    np.testing.assert_array_equal(margin_targets.shortfall(np.array([[-9.0], [9.0]])), np.full((2, 1), -np.inf))
 
 
 def test_shortfall_is_the_distance_outside_and_negative_inside(tube):
