@@ -37,7 +37,11 @@ class Learning:
         """Raise ValueError unless the state fits a model, and can be learned on from."""
         weights = np.ones(classes) if self.weights is None else self.weights
         arrays = (self.coef, self.born, weights)
-        if not all(isinstance(array, Array) for array in arrays) or self.coef.dtype.kind != "f" or weights.dtype.kind != "f":
+        if (
+            not all(isinstance(array, Array) for array in arrays)
+            or self.coef.dtype.kind != "f"
+            or weights.dtype.kind != "f"
+        ):
             raise ValueError("it has the stream of another model")
         shapes = [array.shape for array in arrays]
         counts = (self.seen, self.moves, self.budget, *self.born.tolist())
