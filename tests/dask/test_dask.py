@@ -243,7 +243,7 @@ def peak_memory():
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is measured by /proc")
 def test_more_rows_than_the_memory_of_one_worker(tmp_path):
     """The rows are on disk by turns. A third of the limit is what a worker has before it sees a row."""
-    limit, shape = 480 << 20, (64_000, 1000)
+    limit, shape = 560 << 20, (75_000, 1000)
     settings = {"temporary-directory": str(tmp_path), "distributed.comm.timeouts.connect": "30s"}
     cluster_of = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": ":0"}
     made = partial(distributed.LocalCluster, **cluster_of)

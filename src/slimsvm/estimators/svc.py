@@ -74,7 +74,7 @@ class SlimSVC(ClassifierMixin, KernelMachine):
         How training ended. With trainer=None, and after compress to a smaller model, how the path ended.
         Status.INTERRUPTED if Ctrl-C ended the search for a small model, or exact training.
     device_ : str
-        Where the model was fitted: what `device="auto"` chose. Predictions use it too.
+        Where the model was fitted: what `device="auto"` chose. Predictions use it too. Not saved in files.
     history_ : list of dict
         How good the model was after how many seconds: entries with `phase`, `seconds`, and what the trainer measures (the
         `gap`; the relative `gap` and validation `error` of sbp; the `online_error` of trainers that learn row by row, of
