@@ -29,7 +29,7 @@ from slimsvm.kernels import KERNELS
 from slimsvm.model import Status
 from slimsvm.papers.optimally_sparse import Slant
 from slimsvm.reducers import REDUCERS
-from slimsvm.selection.allowance import MARGIN, MOST_RECALL_LOST
+from slimsvm.selection.allowance import MOST_RECALL_LOST
 from slimsvm.selection.folds import MOST_FOLDS, MOST_FOLDS_FOR_TOLERANCE, fold_rows
 from slimsvm.selection.problem import Problem
 from slimsvm.slim.method import Slim
@@ -173,8 +173,7 @@ def test_a_tolerance_keeps_the_smallest_model_within_it(tolerance, reducer, moon
     assert chosen.error <= allowed
     for place in range(slim.path_.kept):
         few = slim.path_[place : place + 3]  # a small model that is good by chance is followed by others that are not
-        margin = MARGIN * few[0].judgement.noise_against(slim.path_.allowance.full)
-        doubtful = max(step.error for step in few) > allowed - margin
+        doubtful = max(step.error for step in few) > allowed - tolerance / 2
         assert doubtful or max(max(step.class_errors) for step in few) > MOST_RECALL_LOST
     assert chosen.size < SlimSVC(C=5.0).fit(X, y).support_vectors_.shape[0]
 

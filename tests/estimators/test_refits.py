@@ -144,7 +144,7 @@ def test_the_path_tells_the_full_models_error_and_the_limit(cancer):
     text = repr(SlimSVC(tolerance=0.02, random_state=0).fit(X, y).path_)
     assert "full model 0.0" in text
     assert REFITTED in text
-    assert "less half a standard error" in text
+    assert "less a standard error" in text
 
 
 @pytest.mark.parametrize("given", [{"X_val": np.zeros((2, 30))}, {"y_val": [0, 1]}], ids=str)

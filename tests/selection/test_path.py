@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from slimsvm.kernels import RBF
 from slimsvm.model import Expansion, Judgement, Status
-from slimsvm.selection.allowance import MARGIN, Allowance, largest_as_good, smallest
+from slimsvm.selection.allowance import Allowance, largest_as_good, smallest
 from slimsvm.selection.path import Made, Path, Step, averaged, merge, prefer, sizes_up_to
 
 
@@ -146,9 +146,16 @@ def test_the_difference_of_two_models_on_the_same_rows_is_less_uncertain_than_ea
     wrong = (rng.random(1000) < 0.2).astype(float)
     other = np.where(np.arange(1000) < 10, 1 - wrong, wrong)  # differs on ten rows
     full, small = (Judgement.of(losses, np.ones(1000)) for losses in (wrong, other))
-    room = small.error - full.error + MARGIN * np.std(other - wrong) / np.sqrt(1000)
+    room = small.error - full.error + np.std(other - wrong) / np.sqrt(1000)
     assert Allowance(full, room + 1e-4, "rows").allows(small)
     assert not Allowance(full, room - 1e-3, "rows").allows(small)
+
+
+@pytest.mark.parametrize(("noise", "margin"), [(0.0, 0.0), (0.01, 0.01), (0.02, 0.02), (0.03, 0.01), (0.05, 0.0)])
+def test_the_margin_for_chance_leaves_something_of_a_tolerance_that_few_rows_cannot_show(noise, margin):
+    allowed = allowance(0.04, noise)
+    assert allowed.allows(Judgement(0.04 - margin - 1e-6, noise))
+    assert not allowed.allows(Judgement(0.04 - margin + 1e-6, noise))
 
 
 def test_one_rule_chooses_the_smallest_within_a_limit_and_the_largest_that_is_as_good():

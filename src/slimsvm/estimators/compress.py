@@ -63,7 +63,7 @@ def compress(
         What the small model may cost, as in `SlimSVC`: 64 support vectors, 0.1 of the model's, "4 KB" of exported C or
         "20 us" for a prediction; those of a Pipeline include its scalers. None: no limit.
     tolerance : float, default=None
-        Keep the smallest model whose validation error is within this much of the full one's, less half a standard error
+        Keep the smallest model whose validation error is within this much of the full one's, less a standard error
         of the difference. The full one is judged by rows that it has not seen: by `X_val` and `y_val`; or, where X is what
         it was trained on, by models that are trained like it without the validation rows (a model that does not say how
         it was trained, such as a LIBSVM file, then needs `X_val`); or by a part of X. Without y, predictions

@@ -21,8 +21,6 @@ from ..model import Judgement
 
 #: under a tolerance, recall of each class may fall by this share or by one row; less: larger models for rare classes
 MOST_RECALL_LOST = 0.05
-#: standard errors of the difference that are taken from a tolerance; more: less is lost by chance, and larger models
-MARGIN = 0.5
 #: rounding of sums of errors
 ROUNDING = 1e-12
 
@@ -43,8 +41,10 @@ def largest_as_good(judgements: Sequence[Judgement], standard_errors: float) -> 
 class Allowance:
     """The validation error that a small model may have.
 
-    A validation error is an estimate, and of many sizes the one that chance favours is found. So a model is allowed if its
-    error is higher than the full model's by at most the tolerance less `MARGIN` standard errors of the difference.
+    A validation error is an estimate. So a model is allowed if its error is higher than the full model's by at most the
+    tolerance less one standard error of the difference. Where that is above half of the tolerance, the margin is only what
+    it leaves of the tolerance, and none where it is above it: on so few rows nothing can be shown, and models that are
+    equal to the full one would be refused.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ class Allowance:
 
     def allows(self, judgement: Judgement) -> bool:
         """Return whether a model with this judgement is good enough."""
-        margin = MARGIN * judgement.noise_against(self.full)
+        noise = judgement.noise_against(self.full)
+        margin = max(min(noise, self.tolerance - noise), 0.0)
         return judgement.error + margin <= self.limit + ROUNDING and self._keeps_classes(judgement)
 
     def _keeps_classes(self, judgement: Judgement) -> bool:
@@ -95,8 +96,8 @@ class Allowance:
 
     def __str__(self) -> str:
         return (
-            f"full model {self.full.error:.4g}, judged by {self.judged}; allowed: {self.limit:.4g} less half a standard "
-            "error of the difference"
+            f"full model {self.full.error:.4g}, judged by {self.judged}; allowed: {self.limit:.4g} less a standard error "
+            "of the difference"
         )
 
 

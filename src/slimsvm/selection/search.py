@@ -244,7 +244,7 @@ class Selection:
         recall = "" if allowance.class_rows is None else f", and keeps each class's recall to within {MOST_RECALL_LOST}"
         warn_user(
             f"no model of at most {reach} support vectors has the validation error allowed, {allowance.limit:.4g} less "
-            f"half a standard error{recall}; {returned}. The full model has {allowance.full.error:.4g}, judged by "
+            f"a standard error{recall}; {returned}. The full model has {allowance.full.error:.4g}, judged by "
             f"{allowance.judged}. Raise tolerance or budget, or try another reducer",
         )
 
