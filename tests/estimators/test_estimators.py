@@ -30,7 +30,7 @@ from slimsvm.model import Status
 from slimsvm.papers.optimally_sparse import Slant
 from slimsvm.reducers import REDUCERS
 from slimsvm.selection.allowance import MOST_RECALL_LOST
-from slimsvm.selection.folds import MOST_FOLDS, MOST_FOLDS_FOR_TOLERANCE, fold_rows
+from slimsvm.selection.folds import MOST_FOLDS, MOST_FOLDS_FOR_TOLERANCE, Splits, fold_rows
 from slimsvm.selection.problem import Problem
 from slimsvm.slim.method import Slim
 from slimsvm.trainers import SMO, TRAINERS
@@ -156,7 +156,7 @@ def test_the_validation_fraction_is_the_share_of_rows_that_models_are_compared_o
 def test_a_class_that_can_spare_no_rows_is_validated_on_the_training_rows(fraction, needed):
     for count in (needed - 1, needed):
         labels = np.repeat([0, 1, 2], [count, 3 * count, 40])
-        rows = Problem(None, labels, None, None, OneVsRest(3), 0, None, validation_fraction=fraction)
+        rows = Problem(None, labels, None, None, OneVsRest(3), 0, None, Splits(fraction))
         train, validation = rows.split()
         assert bool(np.intersect1d(train, validation).size) == (count < needed)
         assert set(labels[train]) == set(labels[validation]) == {0, 1, 2}

@@ -25,7 +25,7 @@ from ..rows.homes import faster_device, has_torch_device, resolve_device
 from ..rows.memory import is_mapped
 from ..rows.threads import blocks
 from ..run import History, Run
-from ..selection.folds import CUT_SHORT
+from ..selection.folds import CUT_SHORT, Splits
 from ..selection.judge import Baseline
 from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
@@ -427,7 +427,7 @@ def _selection(estimator: Any, given: Given, trainer: Any, reducer: Any, run: Ru
         labelled.goal,
         seed_of(estimator.random_state),
         kept,
-        estimator.validation_fraction,
+        Splits(estimator.validation_fraction),
         home=home,
         run=run,
     )

@@ -25,6 +25,7 @@ from ..kernels import Array, Custom, Matrix, Precomputed, dense, stacked
 from ..model import Expansion, Status
 from ..reducers import REDUCERS, Slim
 from ..run import Run
+from ..selection.folds import Splits
 from ..selection.judge import Baseline
 from ..selection.limits import ALONE, Around
 from ..selection.problem import Home, Problem
@@ -64,7 +65,7 @@ def was_trained_on(model: Expansion, X: Matrix) -> bool:
 def baseline_of(model: Any, source: Imported, selection: Selection, weights: Array | None) -> Baseline:
     """Return the validation error of a full model on rows that it, or models like it, have not seen."""
     problem, judge = selection.full_problem, selection.judge
-    if problem.held_out:
+    if problem.splits.held_out:
         return Baseline(judge.judged(problem, source.model), "the validation rows given")
     if not was_trained_on(source.model, problem.X):
         return Baseline(judge.judged(problem, source.model), "rows that it was not trained on")
@@ -244,8 +245,7 @@ class Shrinking:
             goal,
             seed,
             kept,
-            small.validation_fraction,
-            held_out,
+            Splits(small.validation_fraction, held_out),
             Home(small.device, small.cache_mb),
             run=self.around.run,
         )

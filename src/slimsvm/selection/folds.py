@@ -24,6 +24,15 @@ MOST_FOLDS_FOR_TOLERANCE = 5
 CUT_SHORT = (Status.INTERRUPTED, Status.TIME_LIMIT)
 
 
+@dataclass(frozen=True)
+class Splits:
+    """How validation rows are found: a fraction of the rows in up to so many folds, or some of the last ones."""
+
+    fraction: float = 0.2
+    held_out: int = 0  # so many of the last rows are the validation rows; 0: they are drawn
+    most_folds: int = MOST_FOLDS
+
+
 def split_rows(strata: Array, fraction: float, seed: int) -> tuple[Array, Array]:
     """Return the training rows and the validation rows, with the same share of each stratum.
 

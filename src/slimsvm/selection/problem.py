@@ -15,7 +15,7 @@ from ..pairs import PairTargets
 from ..rows.homes import open_rows
 from ..rows.protocol import Meter, Rows
 from ..run import BY_ITSELF, Run
-from .folds import MOST_FOLDS, fold_rows
+from .folds import Splits, fold_rows
 
 #: the most targets of pairs of classes, 2 GiB
 MOST_TARGETS = 1 << 28
@@ -41,11 +41,9 @@ class Problem:
     goal: Goal
     seed: int
     ids: Array  # the rows' numbers in the training set
-    validation_fraction: float = 0.2
-    held_out: int = 0  # so many of the last rows are the validation rows; 0: they are drawn
+    splits: Splits = field(default_factory=Splits)
     home: Home = field(default_factory=Home)
     probabilities: Array | None = None  # (n, k): what small models are fitted to in place of labels
-    most_folds: int = MOST_FOLDS
     full_outputs: Array | None = None  # (n, q), those of the full model that small ones follow, if they are known
     run: Run = BY_ITSELF  # whom all work tells how far it is, when it must end, and where its states are saved
 
@@ -66,10 +64,10 @@ class Problem:
 
     def fold_rows(self) -> list[tuple[Array, Array]]:
         """Return the training rows and the validation rows of each fold."""
-        if self.held_out:
+        if self.splits.held_out:
             rows = np.arange(self.n)
-            return [(rows[: -self.held_out], rows[-self.held_out :])]
-        return fold_rows(self.strata, self.validation_fraction, self.seed, self.most_folds)
+            return [(rows[: -self.splits.held_out], rows[-self.splits.held_out :])]
+        return fold_rows(self.strata, self.splits.fraction, self.seed, self.splits.most_folds)
 
     def within(self, name: str) -> Problem:
         """Return the problem whose tasks save their states under this name."""

@@ -59,7 +59,7 @@ class Selection:
         """Return the selection with the settings of an estimator."""
         judge = Judge(Scoring.of(estimator.scoring), estimator)
         if estimator.tolerance is not None:
-            problem = replace(problem, most_folds=MOST_FOLDS_FOR_TOLERANCE)
+            problem = replace(problem, splits=replace(problem.splits, most_folds=MOST_FOLDS_FOR_TOLERANCE))
         return cls(problem, judge, Limits.of(estimator, problem, reducer, around), reducer, **more)
 
     def aimed_at(self, goal: Goal) -> Selection:
