@@ -40,8 +40,8 @@ and is also shown with the plain kernel. Errors and microseconds are those of th
 
 Made by `python -m benchmarks.comparison` from `docs/results/equal_bytes.jsonl`, which `python -m benchmarks.equal_bytes
 --seconds {seconds}` writes ({machine}). With more time each contender would find better
-settings, and the order may change. **The rows below are of earlier code: an earlier slim, trees in plain tables and networks
-without 4 bits. They do not show these rivals at their best.**
+settings, and the order may change. **The rows below are of earlier code: an earlier slim, trees in plain tables and
+networks without 4 bits. They do not show these rivals at their best.**
 """
 
 

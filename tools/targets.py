@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -147,8 +148,15 @@ class Outcome:
 
 def missing(*tools: str) -> str:
     """Return a reason to skip that names the programs that are not installed; empty where all are."""
-    absent = [tool for tool in tools if shutil.which(tool) is None]
+    absent = [tool for tool in tools if not runs(tool)]
     return f"{', '.join(absent)} not installed" if absent else ""
+
+
+@cache
+def runs(tool: str) -> bool:
+    """Return whether a program is installed; rustup's `rustc` is there without a compiler behind it too."""
+    path = shutil.which(tool)
+    return path is not None and (tool != "rustc" or subprocess.run([path, "-V"], capture_output=True).returncode == 0)
 
 
 def compile_c(
