@@ -25,4 +25,5 @@ def interleaved(
 
 def line(**values: Any) -> None:
     """Print one JSON line, floats to four significant digits."""
-    print(json.dumps({k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in values.items()}), flush=True)
+    short = {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in values.items()}
+    print(json.dumps(short, default=int), flush=True)  # counts may be NumPy's
